@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use redb_verified::EngineError;
+use redb_verified::{EngineError, describe_holder};
+
+pub use redb_verified::LockHolder;
 
 use resemblance_sketch::SketchError;
 
@@ -206,9 +208,23 @@ pub enum Error {
         /// is cut short.
         offset_bytes: u64,
     },
-    /// Another process, or another handle of this one, has the file open.
-    #[error("{} is in use by another process or handle", path.display())]
+    /// Another process, or another handle of this one, has the file open in a way that excludes this one, and kept it
+    /// for longer than [`StoreOptions::wait`](crate::StoreOptions::wait).
+    #[error("{} is in use by {}", path.display(), describe_holder(holder.as_ref()))]
     Locked {
+        /// The file.
+        path: PathBuf,
+        /// The process that has it, where the system shows that.
+        holder: Option<LockHolder>,
+    },
+    /// A process has the file open that shares files in another way, because it was built with another release of this
+    /// crate or of redb. Nothing was read or written.
+    #[error(
+        "{} is open in a process that was built with another release, which shares files differently; \
+         close it first",
+        path.display()
+    )]
+    OtherProtocol {
         /// The file.
         path: PathBuf,
     },
@@ -290,7 +306,8 @@ impl From<EngineError> for Error {
             EngineError::UnknownLayout { found } => Self::UnknownLayout { found },
             EngineError::UntriedEngine { detail } => Self::UntriedEngine { detail },
             EngineError::Corrupt { place, detail } => Self::Corrupt { place, detail },
-            EngineError::Locked { path } => Self::Locked { path },
+            EngineError::Locked { path, holder } => Self::Locked { path, holder },
+            EngineError::OtherProtocol { path } => Self::OtherProtocol { path },
             EngineError::LocksUnsupported { path } => Self::LocksUnsupported { path },
             EngineError::Forked => Self::Forked,
             EngineError::NeedsRecovery { path } => Self::NeedsRecovery { path },

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::engine::{FileOptions, FileSource, Files, JournalLimits};
+use crate::engine::{FileOptions, FileSource, Files, JournalLimits, Sharing};
 use crate::error::{Error, Result};
 
 /// Kept hashes for each document of `flush_after` at which the memtable is flushed.
@@ -37,6 +37,8 @@ pub struct StoreOptions {
     journal: JournalLimits,
     is_without_lock: bool,
     is_written_at_once: bool,
+    is_alone: bool,
+    wait: Duration,
     files: FileSource,
 }
 
@@ -65,8 +67,34 @@ impl StoreOptions {
             journal: JournalLimits::USUAL,
             is_without_lock: false,
             is_written_at_once: false,
+            is_alone: false,
+            wait: Duration::from_secs(10),
             files: FileSource::default(),
         }
+    }
+
+    /// Sets how long to wait for another process, or another handle of this one, that has the store open for writing.
+    /// One that keeps it for longer is [`Error::Locked`], which names it. Handles that only read wait for nobody, except
+    /// while a compaction or a re-banding has the store for itself. Default: 10 seconds.
+    ///
+    /// ```
+    /// # use resemblance::{Error, MinHash, Schema, Store, StoreOptions, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("pages.rsm");
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// use std::time::Duration;
+    /// let writer = Store::create(&path, schema)?;
+    /// let second = StoreOptions::new().wait(Duration::ZERO).open(&path);
+    /// assert!(matches!(second, Err(Error::Locked { .. })));
+    /// let reader = StoreOptions::new().open_read_only(&path)?;
+    /// writer.insert("a", &writer.sketch_text("some text or other")?)?;
+    /// assert_eq!(reader.snapshot()?.len(), 1);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    #[must_use]
+    pub fn wait(mut self, wait: Duration) -> Self {
+        self.wait = wait;
+        self
     }
 
     /// Sets the size of the one cache that reads and the writer share, at least 1 MiB. Default: 64
@@ -352,6 +380,14 @@ impl StoreOptions {
         }
     }
 
+    /// Returns the options for a file that no other process may have open.
+    pub(crate) fn alone(&self) -> Self {
+        Self {
+            is_alone: true,
+            ..self.clone()
+        }
+    }
+
     pub(crate) fn is_written_at_once(&self) -> bool {
         self.is_written_at_once
     }
@@ -367,6 +403,11 @@ impl StoreOptions {
             journal: self.journal,
             is_filled_at_once: self.is_written_at_once,
             is_without_lock: self.is_without_lock,
+            sharing: match self.is_alone || self.is_written_at_once {
+                true => Sharing::Alone,
+                false => Sharing::OneWriter,
+            },
+            wait: self.wait,
         }
     }
 

@@ -44,6 +44,7 @@ impl RebandStore {
         watch: &mut Watch<'_>,
     ) -> Result<Self> {
         options.validate()?;
+        let options = &options.alone();
         if !may_write(path, options)? {
             return Err(Error::ReadOnly);
         }

@@ -1,6 +1,9 @@
 //! Rows of the table `dead`: bitmaps of deleted documents whose postings are still in a run.
 
+use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
+
+use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::format::checksum;
@@ -127,6 +130,16 @@ impl DeadChunk {
         bitmaps.map(|bits| u64::from(bits.count_ones())).sum()
     }
 
+    /// Returns the number of deleted documents of chunk number `chunk` in a range of ids.
+    pub(crate) fn count_within(&self, chunk: u64, ids: &RangeInclusive<u64>) -> u64 {
+        let first = chunk.saturating_mul(CHUNK_DOCUMENTS);
+        let last = first.saturating_add(CHUNK_DOCUMENTS - 1);
+        if ids.contains(&first) && ids.contains(&last) {
+            return self.count();
+        }
+        self.ids(chunk).filter(|id| ids.contains(id)).count() as u64
+    }
+
     /// Bytes on the heap.
     pub(crate) fn heap_bytes(&self) -> usize {
         self.settled.len() + self.since.len()
@@ -177,6 +190,51 @@ impl DeadChunk {
         Ok(Self {
             settled: settled.into(),
             since: since.into(),
+        })
+    }
+}
+
+/// The greatest number of changes that are listed.
+const MAX_CHANGES: usize = 64;
+
+/// The last change of a bitmap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ChunkChange {
+    commit: u64,
+    chunk: u64,
+}
+
+/// The bitmaps that the last commits have changed, so that another process need not reread all of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct TombstoneChanges {
+    /// All changes of later commits than this one are listed.
+    complete_since: u64,
+    /// Each chunk at most once, the last change at the end.
+    changes: Vec<ChunkChange>,
+}
+
+impl TombstoneChanges {
+    /// Lists the chunks that a commit changes.
+    pub(crate) fn add(&mut self, commit: u64, chunks: &BTreeSet<u64>) {
+        self.changes
+            .retain(|change| !chunks.contains(&change.chunk));
+        let changes = chunks.iter().map(|&chunk| ChunkChange { commit, chunk });
+        self.changes.extend(changes);
+        let extra = self.changes.len().saturating_sub(MAX_CHANGES);
+        if let Some(last) = self.changes.drain(..extra).last() {
+            self.complete_since = last.commit;
+            self.changes.retain(|change| change.commit > last.commit);
+        }
+    }
+
+    /// Returns the chunks that have changed since a commit; `None` if not all of these changes are listed.
+    pub(crate) fn since(&self, commit: u64) -> Option<impl Iterator<Item = u64> + '_> {
+        (commit >= self.complete_since).then(|| {
+            let later = self
+                .changes
+                .iter()
+                .filter(move |change| change.commit > commit);
+            later.map(|change| change.chunk)
         })
     }
 }

@@ -15,6 +15,7 @@ pub(crate) const SCHEMA: &str = "schema";
 pub(crate) const SELF_TEST: &str = "self_test";
 pub(crate) const STATE: &str = "state";
 pub(crate) const WEIGHTS: &str = "weights";
+pub(crate) const TOMBSTONE_CHANGES: &str = "tombstone_changes";
 
 /// The bit of `refuse` of a store whose features have weights, in the row `weights`.
 pub(crate) const HAS_WEIGHTS: u64 = 1 << 8;

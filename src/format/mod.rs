@@ -23,7 +23,7 @@ pub(crate) use block::{BLOCK_POSTINGS, Block, VerifiedHeader, claimed_postings};
 pub(crate) use block_encoder::encode_if;
 #[cfg(any(test, fuzzing))]
 pub(crate) use dead_chunk::DEAD;
-pub(crate) use dead_chunk::{CHUNK_DOCUMENTS, DeadChunk};
+pub(crate) use dead_chunk::{CHUNK_DOCUMENTS, DeadChunk, TombstoneChanges};
 pub(crate) use document_row::{
     DOCUMENTS, DocumentRow, PAYLOADS, RowHead, Shape, decode_body, decode_payload, encode_document,
     encode_payload, encode_signature, no_row,

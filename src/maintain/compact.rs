@@ -55,6 +55,7 @@ fn compact_file(
     options: &StoreOptions,
     watch: &mut Watch<'_>,
 ) -> Result<CompactReport> {
+    let options = &options.alone();
     let file = &options.file_options();
     // Merging and moving would give damaged pages good checksums, and moving does not even end
     // where the records of free pages are damaged.

@@ -138,6 +138,8 @@ metrics! {
         /// Write transactions whose commit failed while it wrote. Their outcome is unknown until the store
         /// is opened again.
         transactions_failed,
+        /// Commits of another process that this handle, which only reads, has followed.
+        commits_followed,
         /// Groups of one-call forms that were committed together, groups of one included.
         groups,
         /// Number of calls in the largest group.

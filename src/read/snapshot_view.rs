@@ -14,7 +14,7 @@ use crate::read::probe::RunReader;
 use crate::read::view::{
     PostingTable, ReadView, Visit, VisitRow, VisitRows, VisitShare, visit_rows,
 };
-use crate::state::{OpenStore, SharedContext, Version};
+use crate::state::{OpenStore, SharedContext, Version, current};
 use crate::threads::in_shares;
 use crate::types::DocumentId;
 use resemblance_sketch::schema::Schema;
@@ -65,11 +65,12 @@ impl SnapshotState {
 impl SnapshotView {
     /// The version of the last commit.
     pub(crate) fn open(store: &Arc<OpenStore>) -> Result<Self> {
-        store.context.run_checked(|| Self::new(Arc::clone(store)))
+        let store = current(store)?;
+        store.context.run_checked(|| Self::new(Arc::clone(&store)))
     }
 
     fn new(store: Arc<OpenStore>) -> Result<Self> {
-        let (read, version) = store.versions.snapshot(&store.engine)?;
+        let (read, version) = store.snapshot()?;
         let context = &store.context;
         let tables = (ReadTables::open(read)?, context.counters.snapshot());
         let inner = SnapshotState {

@@ -3,6 +3,7 @@
 //! Imports `index`, `engine` and below. Its only verb is opening.
 
 mod context;
+mod load;
 mod open;
 mod open_store;
 mod run_set;
@@ -11,7 +12,9 @@ mod version_set;
 mod writer_lock;
 
 pub(crate) use context::{SharedContext, document_codes, shape_of};
-pub(crate) use open::{create, create_in, create_in_memory, may_write, open, open_read_only};
+pub(crate) use open::{
+    create, create_in, create_in_memory, current, may_write, open, open_read_only,
+};
 pub(crate) use open_store::OpenStore;
 pub(crate) use run_set::{Run, RunSet};
 pub(crate) use tombstones::{MergeDrops, TombstoneDelta, Tombstones};

@@ -11,16 +11,18 @@ use crate::engine::{
     TemporaryFile, catch_panic, must_not_exist, overlay,
 };
 use crate::error::{Error, Result};
-use crate::format::{DocumentRow, Header, LaneRow, State, decode_run, header};
-use crate::index::{Memtable, SegmentBuilder};
+use crate::format::{Header, LaneRow, State, header};
+use crate::index::Memtable;
 use crate::observe::{STORE, SharedCounters, log as events};
 use crate::options::StoreOptions;
-use crate::state::context::{SharedContext, document_codes};
-use crate::state::open_store::{OpenStore, Session};
-use crate::state::run_set::{Run, RunSet};
+use crate::state::context::SharedContext;
+use crate::state::load::{check_tombstones, load_memtable, load_runs};
+use crate::state::open_store::{OpenStore, Recovered, Session};
+use crate::state::run_set::RunSet;
 use crate::state::tombstones::Tombstones;
 use crate::state::version_set::{Version, VersionSet, read_state};
 use crate::state::writer_lock::WriterLock;
+use crate::sync::IgnorePoison;
 use resemblance_sketch::schema::{Schema, UncheckedSchema};
 
 /// Creates a store under a temporary name and renames it when it is complete: a process that is killed
@@ -88,6 +90,7 @@ fn open_store(
         versions: VersionSet::new(version),
         writer_lock: Arc::new(WriterLock::default()),
         writable,
+        recovered: None,
         session: None,
     }
 }
@@ -243,20 +246,60 @@ fn admit(path: &Path, meta: &MetaTable) -> Result<bool> {
 pub(crate) fn open_read_only(path: &Path, options: &StoreOptions) -> Result<OpenStore> {
     let began = Instant::now();
     options.validate()?;
-    let found = peek(path, options)?;
-    if found.needs_recovery {
-        // The recovery is done in memory, and the file is not changed.
-        let in_memory = options
-            .clone()
-            .files(overlay(path, &options.file_options())?);
-        let engine = RedbFile::open(path, &in_memory.file_options())?;
-        let store = load(path, engine, &in_memory, false)?;
-        let how = "recovered in memory after a crash, and opened for reading";
-        return Ok(begin_session(store, how, began));
+    let file = options.file_options();
+    let (store, how) = file.wait_for(|| open_or_recover(path, options))?;
+    Ok(begin_session(store?, how, began))
+}
+
+/// Opens a store for reading. One that was not closed, and that nobody writes, is recovered in memory, and the file is
+/// not changed. The outer error is that of a writer that appears meanwhile.
+fn open_or_recover(
+    path: &Path,
+    options: &StoreOptions,
+) -> std::result::Result<(Result<OpenStore>, &'static str), EngineError> {
+    let file = options.file_options();
+    match RedbFile::open_read_only(path, &file) {
+        Err(EngineError::NeedsRecovery { .. }) => {}
+        engine => return Ok((load(path, engine?, options, false), "opened for reading")),
     }
-    let engine = RedbFile::open_read_only(path, &options.file_options())?;
-    let store = load(path, engine, options, false)?;
-    Ok(begin_session(store, "opened for reading", began))
+    let in_memory = options.clone().files(overlay(path, &file, false)?);
+    let is_current = || in_memory.shared_files().0.are_current().unwrap_or(true);
+    let recovered = RedbFile::open(path, &in_memory.file_options())
+        .map_err(Error::from)
+        .and_then(|engine| load(path, engine, &in_memory, false));
+    if !is_current() {
+        // A writer recovers the file itself: it is read beside that one.
+        return Err(EngineError::Locked {
+            path: path.into(),
+            holder: None,
+        });
+    }
+    let how = "recovered in memory after a crash, and opened for reading";
+    let store = recovered.map(|store| OpenStore {
+        recovered: Some(Recovered::new(options.clone())),
+        ..store
+    });
+    Ok((store, how))
+}
+
+/// Returns the handle to take snapshots from: this one, or if it was recovered in memory and a writer has opened the file
+/// since, one that reads beside that writer.
+pub(crate) fn current(store: &Arc<OpenStore>) -> Result<Arc<OpenStore>> {
+    let Some(recovered) = &store.recovered else {
+        return Ok(Arc::clone(store));
+    };
+    let mut replacement = recovered.replacement.lock().ignore_poison();
+    if let Some(replacement) = &*replacement {
+        return Ok(Arc::clone(replacement));
+    }
+    let path = &store.context.path;
+    let are_current = store.context.options.shared_files().0.are_current();
+    if are_current.map_err(|error| Error::io("reading", path, error))? {
+        return Ok(Arc::clone(store));
+    }
+    let opened = Arc::new(open_read_only(path, &recovered.options)?);
+    *replacement = Some(Arc::clone(&opened));
+    Ok(opened)
 }
 
 /// Reads and checks what every handle keeps in memory. Writes nothing.
@@ -309,13 +352,9 @@ fn load_unguarded(
     check_lanes(&read, &context)?;
     let state = read_state(&read)?;
     let dead = Tombstones::read(&read.open_table(DEAD).engine()?)?;
-    if dead.len() != state.dead_documents {
-        let (found, expected) = (dead.len(), state.dead_documents);
-        let detail = format!("found {found} dead documents, expected {expected} (invariant 4)");
-        return Err(Error::corrupt("table dead", detail));
-    }
+    check_tombstones(&dead, &state)?;
     let runs = load_runs(&read, &state, context.lanes.kept_lane(), &dead)?;
-    let memtable = load_memtable(&read, &context, &state)?;
+    let memtable = load_memtable(&read, &context, &state, None)?;
     drop(meta);
     let version = Version {
         state,
@@ -352,80 +391,4 @@ fn check_lanes(read: &ReadTransaction, context: &SharedContext) -> Result<()> {
             format!("lane {lane} is missing"),
         )),
     }
-}
-
-fn load_runs(
-    read: &ReadTransaction,
-    state: &State,
-    kept_lane: Option<u16>,
-    dead: &Tombstones,
-) -> Result<RunSet> {
-    let mut runs = RunSet::default();
-    for entry in read.open_table(RUNS).engine()?.iter().engine()? {
-        let (run, row) = entry.engine()?;
-        let descriptor = decode_run(run.value(), kept_lane, row.value())?;
-        if descriptor.inputs.is_empty() {
-            runs.insert(Run {
-                descriptor,
-                dead: 0,
-            });
-        } else {
-            runs.outputs.push(Arc::new(descriptor));
-        }
-    }
-    let mut contradiction = runs.contradiction(state.sealed_below, state.next_run);
-    if state.sealed_below > state.next_id {
-        contradiction = Some("counters");
-    }
-    if let Some(what) = contradiction {
-        let detail = format!("found {what} that contradict each other (invariant 3)");
-        return Err(Error::corrupt("tables runs and meta", detail));
-    }
-    for id in dead.ids() {
-        let position = runs.position_of(id);
-        let Some(run) = position.and_then(|position| runs.current.get_mut(position)) else {
-            let place = format!("table dead, document {id}");
-            let detail = "found its bit, but it is in no run (invariant 4)";
-            return Err(Error::corrupt(place, detail));
-        };
-        Arc::make_mut(run).dead += 1;
-    }
-    Ok(runs)
-}
-
-/// Indexes the documents that are in no run again, from their rows.
-fn load_memtable(
-    read: &ReadTransaction,
-    context: &SharedContext,
-    state: &State,
-) -> Result<Memtable> {
-    let documents = read.open_table(DOCUMENTS).engine()?;
-    let mut builder = SegmentBuilder::new((0..context.lanes.count()).collect());
-    let mut row = Vec::new();
-    // The memtable itself is never written: these rows serve as its log.
-    for entry in documents.range(state.sealed_below..).engine()? {
-        let (key, bytes) = entry.engine()?;
-        let id = key.value();
-        if id >= state.next_id {
-            // The next insert would overwrite it.
-            let place = format!("table documents, document {id}");
-            let detail = format!(
-                "found it, expected ids below {} (invariant 1)",
-                state.next_id
-            );
-            return Err(Error::corrupt(place, detail));
-        }
-        let stored = DocumentRow::decode(id, bytes.value(), context.shape())?;
-        let key_code = stored.head.key_code();
-        let signature = stored.to_signature(context.recipe);
-        document_codes(context, key_code, &signature, &mut row)?;
-        builder.push(id, &row)?;
-    }
-    if builder.documents() != state.unsealed_documents {
-        let place = format!("table documents, from document {} on", state.sealed_below);
-        let (found, expected) = (builder.documents(), state.unsealed_documents);
-        let detail = format!("found {found} rows, expected {expected} (invariant 1)");
-        return Err(Error::corrupt(place, detail));
-    }
-    Memtable::default().push(builder.build())
 }

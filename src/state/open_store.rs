@@ -4,13 +4,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::engine::{EngineResult, RedbFile, WriteTransaction};
+use crate::engine::{EngineResult, ReadTransaction, RedbFile, WriteTransaction};
 use crate::error::{Error, Result};
+use crate::format::header;
 use crate::observe::{DAMAGE, STORE, SharedCounters, log as events};
+use crate::options::StoreOptions;
 use crate::state::context::SharedContext;
-use crate::state::version_set::VersionSet;
+use crate::state::load::follow;
+use crate::state::version_set::{Version, VersionSet};
 use crate::state::writer_lock::WriterLock;
-use crate::sync::HomeProcess;
+use crate::sync::{HomeProcess, Mutex};
 use resemblance_sketch::schema::Schema;
 
 /// An open file with everything that its handles, snapshots and transactions share.
@@ -21,6 +24,8 @@ pub(crate) struct OpenStore {
     pub(crate) writer_lock: Arc<WriterLock>,
     /// True if this release and this handle may write.
     pub(crate) writable: bool,
+    /// What is needed to read beside a writer that recovers the file, if it was recovered in memory.
+    pub(super) recovered: Option<Recovered>,
     /// Declared, and so dropped, after the engine: the file is closed before that is logged.
     pub(super) session: Option<Session>,
 }
@@ -41,6 +46,19 @@ impl OpenStore {
         Ok(write)
     }
 
+    /// Returns a snapshot of the file with the version that belongs to it. A handle that only reads follows the commits
+    /// of other processes.
+    pub(crate) fn snapshot(&self) -> Result<(ReadTransaction, Arc<Version>)> {
+        self.versions.snapshot(&self.engine, |read, state, before| {
+            if self.writable {
+                let place = format!("table {}, row {}", header::META, header::STATE);
+                let detail = format!("commit {} is none that this handle made", state.commit);
+                return Err(Error::corrupt(place, detail));
+            }
+            follow(&self.context, read, state, before)
+        })
+    }
+
     pub(crate) fn schema(&self) -> &Schema {
         &self.context.schema
     }
@@ -58,6 +76,21 @@ impl OpenStore {
             false => self.engine.close(),
         }
         .engine()
+    }
+}
+
+/// A file that was recovered in memory after a crash, until a writer recovers it.
+pub(super) struct Recovered {
+    pub(super) options: StoreOptions,
+    pub(super) replacement: Mutex<Option<Arc<OpenStore>>>,
+}
+
+impl Recovered {
+    pub(super) fn new(options: StoreOptions) -> Self {
+        Self {
+            options,
+            replacement: Mutex::new(None),
+        }
     }
 }
 

@@ -39,6 +39,38 @@ impl Tombstones {
         })
     }
 
+    /// Returns these tombstones with other bitmaps of some chunks, or none where a chunk has no bit any more.
+    ///
+    /// # Errors
+    /// [`Error::Bug`](crate::Error::Bug) if there are fewer tombstones than bits.
+    pub(super) fn with_chunks(&self, changed: BTreeMap<u64, Option<DeadChunk>>) -> Result<Self> {
+        let mut chunks = BTreeMap::clone(&self.chunks);
+        let mut documents = self.documents;
+        for (chunk, bitmap) in changed {
+            let before = match bitmap {
+                Some(bitmap) => {
+                    documents += bitmap.count();
+                    chunks.insert(chunk, Arc::new(bitmap))
+                }
+                None => chunks.remove(&chunk),
+            };
+            let left = documents.checked_sub(before.map_or(0, |before| before.count()));
+            documents = left.or_bug("a count of all tombstones")?;
+        }
+        Ok(Self {
+            chunks: Arc::new(chunks),
+            documents,
+        })
+    }
+
+    /// Returns the number of deleted documents in a range of ids.
+    pub(super) fn count_within(&self, ids: &RangeInclusive<u64>) -> u64 {
+        let chunks = ids.start() / CHUNK_DOCUMENTS..=ids.end() / CHUNK_DOCUMENTS;
+        let held = self.chunks.range(chunks);
+        held.map(|(chunk, bitmap)| bitmap.count_within(*chunk, ids))
+            .sum()
+    }
+
     #[inline]
     pub(crate) fn contains(&self, id: u64) -> bool {
         let chunk = self.chunks.get(&(id / CHUNK_DOCUMENTS));
@@ -187,12 +219,16 @@ impl TombstoneDelta {
         Ok((dropped, left))
     }
 
-    /// Writes the rows of the chunks that have changed.
+    /// Writes the rows of the chunks that have changed, and returns their numbers.
     ///
     /// # Errors
     /// Returns the errors of writing.
-    pub(crate) fn flush(&mut self, table: &mut Table<'_, u64, &'static [u8]>) -> Result<()> {
-        for chunk in std::mem::take(&mut self.changed) {
+    pub(crate) fn flush(
+        &mut self,
+        table: &mut Table<'_, u64, &'static [u8]>,
+    ) -> Result<BTreeSet<u64>> {
+        let changed = std::mem::take(&mut self.changed);
+        for &chunk in &changed {
             let bitmap = self.set.chunks.get(&chunk);
             match bitmap.filter(|bitmap| !bitmap.is_clear()) {
                 Some(bitmap) => {
@@ -207,7 +243,7 @@ impl TombstoneDelta {
                 }
             }
         }
-        Ok(())
+        Ok(changed)
     }
 
     pub(crate) fn is_changed(&self) -> bool {

@@ -117,32 +117,44 @@ impl VersionSet {
 
     /// Returns a snapshot of the file with the version that belongs to it. The lock keeps the writer from
     /// dropping that version in between; nobody holds it while the writer syncs.
-    pub(crate) fn snapshot(&self, engine: &RedbFile) -> Result<(ReadTransaction, Arc<Version>)> {
-        self.snapshot_of(|| {
+    ///
+    /// A commit that another process has made is followed by `follow`, which makes its version from an earlier one.
+    pub(crate) fn snapshot(
+        &self,
+        engine: &RedbFile,
+        follow: impl FnOnce(&ReadTransaction, State, &Version) -> Result<Version>,
+    ) -> Result<(ReadTransaction, Arc<Version>)> {
+        let begin = || {
             let read = engine.begin_read()?;
-            let commit = read_state(&read)?.commit;
-            Ok((read, commit))
-        })
+            let state = read_state(&read)?;
+            Ok((read, state))
+        };
+        self.snapshot_of(begin, follow)
     }
 
     /// Returns what `begin` returns, with the version of the commit that it finds in the file.
     fn snapshot_of<R>(
         &self,
-        begin: impl FnOnce() -> Result<(R, u64)>,
+        begin: impl FnOnce() -> Result<(R, State)>,
+        follow: impl FnOnce(&R, State, &Version) -> Result<Version>,
     ) -> Result<(R, Arc<Version>)> {
-        let versions = self.lock();
-        let (read, commit) = begin()?;
+        let mut versions = self.lock();
+        let (read, state) = begin()?;
         let version = versions
             .iter()
-            .find(|version| version.state.commit == commit);
-        match version {
-            Some(version) => Ok((read, Arc::clone(version))),
-            None => {
-                let place = format!("table {}, row {}", header::META, header::STATE);
-                let detail = format!("commit {commit} is none that this handle made");
-                Err(Error::corrupt(place, detail))
-            }
+            .find(|version| version.state.commit == state.commit);
+        if let Some(version) = version {
+            return Ok((read, Arc::clone(version)));
         }
+        let last = versions.last().or_bug("a published version")?;
+        if state.commit < last.state.commit {
+            let place = format!("table {}, row {}", header::META, header::STATE);
+            let detail = format!("commit {} is earlier than those before", state.commit);
+            return Err(Error::corrupt(place, detail));
+        }
+        let version = Arc::new(follow(&read, state, last)?);
+        *versions = vec![Arc::clone(&version)];
+        Ok((read, version))
     }
 }
 

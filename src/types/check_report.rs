@@ -34,6 +34,9 @@ pub struct CheckReport {
     pub problems: Vec<Problem>,
     /// True if there were more problems than are listed.
     pub truncated: bool,
+    /// True if another process had the store open for writing. Then its last commit was checked with every page that its
+    /// documents and postings are on, and the pages that no table refers to were not.
+    pub while_written: bool,
 }
 
 impl Report for CheckReport {
@@ -82,6 +85,7 @@ impl CheckReport {
 
     /// Takes over the counts of a later part of the check, and its problems that are not listed yet.
     pub(crate) fn append(&mut self, later: Self) {
+        self.while_written |= later.while_written;
         self.documents = later.documents;
         self.postings = later.postings;
         self.blocks = later.blocks;

@@ -11,7 +11,7 @@ use crate::engine::{
     WriteTransaction, catch_engine_panic,
 };
 use crate::error::{Error, Result};
-use crate::format::{Posting, RowHead, State, header};
+use crate::format::{Posting, RowHead, State, TombstoneChanges, header};
 use crate::index::{
     CodeRange, FilterPieces, Memtable, ProbeControl, ProbeRange, RunBlocks, RunTables, VisitProbe,
 };
@@ -296,7 +296,16 @@ impl Writer {
     fn flush_tombstones(&mut self) -> Result<()> {
         if self.dead.is_changed() {
             let write = open_write(self.write.as_ref())?;
-            self.dead.flush(&mut write.open_table(DEAD).engine()?)?;
+            let chunks = self.dead.flush(&mut write.open_table(DEAD).engine()?)?;
+            let mut meta = write.open_table(META).engine()?;
+            let mut changes = match meta.get(header::TOMBSTONE_CHANGES).engine()? {
+                Some(row) => header::decode_meta(header::TOMBSTONE_CHANGES, row.value())?,
+                None => TombstoneChanges::default(),
+            };
+            changes.add(self.state.next_commit()?, &chunks);
+            let row = header::encode_meta(header::TOMBSTONE_CHANGES, &changes)?;
+            meta.insert(header::TOMBSTONE_CHANGES, row.as_slice())
+                .engine()?;
         }
         Ok(())
     }

@@ -23,7 +23,7 @@ pub(crate) fn prepare(mut command: Command, program: &str, store: &Path) -> Comm
         .args([program, "--exact", "--nocapture", "--test-threads=1"])
         .envs([(PROGRAM, Path::new(program)), (STORE, store)])
         .stdout(Stdio::null())
-        .stderr(Stdio::null());
+        .stderr(Stdio::inherit());
     command
 }
 

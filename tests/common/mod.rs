@@ -47,6 +47,11 @@ impl Place {
     }
 }
 
+/// Options with which nobody waits for another handle.
+pub(crate) fn impatient() -> StoreOptions {
+    StoreOptions::new().wait(std::time::Duration::ZERO)
+}
+
 /// Options with which a few documents make a run.
 pub(crate) fn sealing_after(documents: u64) -> StoreOptions {
     StoreOptions::new()

@@ -12,7 +12,7 @@ use std::path::Path;
 
 use crate::common::memory::MemoryFiles;
 use crate::common::oracle::{Entry, contents};
-use crate::common::{Random, sealing_after};
+use crate::common::{Random, impatient, sealing_after};
 use resemblance::report::RepairReport;
 use resemblance::{
     BulkOptions, Document, Error, MinHash, Operation, Schema, Signature, SimHash, Store,
@@ -186,7 +186,8 @@ fn repair_overwrites_nothing_and_excludes_writers() {
     let store = options.create(&path, schema()).unwrap();
     store.insert("a", &signature(1)).unwrap();
     let target = place.file("target");
-    let repair = || Store::repair(&path, &target).run();
+    let bulk = BulkOptions::new().store(impatient());
+    let repair = || Store::repair(&path, &target).bulk(bulk.clone()).run();
     assert!(matches!(repair(), Err(Error::Locked { .. })));
     drop(store);
     std::fs::write(&target, "precious").unwrap();

@@ -12,7 +12,7 @@ use std::task::{Context, Poll, Waker};
 use std::thread;
 
 use crate::common::small::{filled, schema, signature};
-use crate::common::{Ending, Place, check_clean, sealing_after};
+use crate::common::{Ending, Place, check_clean, impatient, sealing_after};
 use resemblance::{Closed, Document, Error, EvictPolicy, Signature, Store};
 
 /// A child must end after so long, or a signal ends it: a lock of the parent's threads is never free.
@@ -101,10 +101,10 @@ fn forked_child_cannot_use_the_handle_of_its_parent() {
         refuses(&store, &one);
         drop(store.clone());
         // It is the parent's: nobody else can have it.
-        assert!(matches!(Store::open(&path), Err(Error::Locked { .. })));
+        assert!(matches!(impatient().open(&path), Err(Error::Locked { .. })));
     });
     assert_eq!(fs::read(&path).unwrap(), before);
-    assert!(matches!(Store::open(&path), Err(Error::Locked { .. })));
+    assert!(matches!(impatient().open(&path), Err(Error::Locked { .. })));
     store.insert("parent", &one).unwrap();
     assert_eq!(documents(&store), 31);
     assert_eq!(store.close().unwrap(), Closed::File);
@@ -154,7 +154,7 @@ fn forked_child_cannot_use_objects_of_a_handle() {
     });
     let (store, snapshot, ticket, polled, records, transaction) = all.unwrap();
     // The child has dropped them all, which closed and unlocked nothing.
-    assert!(matches!(Store::open(&path), Err(Error::Locked { .. })));
+    assert!(matches!(impatient().open(&path), Err(Error::Locked { .. })));
     transaction.commit().unwrap();
     ticket.wait().unwrap();
     polled.wait().unwrap();

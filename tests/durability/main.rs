@@ -22,3 +22,4 @@ mod no_locks;
 mod private_files;
 mod processes;
 mod pure_readers;
+mod sharing;

@@ -168,7 +168,7 @@ fn snapshots_do_not_stop_the_writer_and_outlive_the_handle() {
     }
     drop(store);
     assert!(matches!(
-        Store::open(place.store()),
+        crate::common::impatient().open(place.store()),
         Err(Error::Locked { .. })
     ));
     let threads: Vec<_> = (0u64..)

@@ -3,11 +3,15 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use redb::{Database, ReadOnlyDatabase, ReadTransaction, ReadableDatabase, WriteTransaction};
+use redb::{
+    ConcurrencyMode, Database, ReadOnlyDatabase, ReadTransaction, ReadableDatabase,
+    WriteTransaction,
+};
 
 use crate::engine_error::{EngineError, Result};
 use crate::file_counters::FileCounters;
 use crate::files::{Access, FileOptions, OpenFile};
+use crate::journaled_file::Role;
 use crate::layout_check::check_engine;
 use crate::page_finder::PageFinder;
 use crate::page_layout::{ENGINE_MAGIC, HeadSeal, SEALED_HEAD_BYTES, check_head};
@@ -36,10 +40,17 @@ enum Handle {
 
 impl RedbFile {
     /// Lets redb open a database in a file, or create one in an empty file that can be written.
-    fn new(file: VerifiedFile, path: &Path, access: Access, options: &FileOptions) -> Result<Self> {
+    fn new(file: OpenFile, path: &Path, access: Access, options: &FileOptions) -> Result<Self> {
+        let (mode, role) = match (options.is_shared(), access) {
+            (false, _) => (ConcurrencyMode::ExclusiveWriter, Role::Alone),
+            (true, Access::Read) => (ConcurrencyMode::SingleWriter, Role::Follower),
+            (true, _) => (ConcurrencyMode::SingleWriter, Role::Publisher),
+        };
+        let file = VerifiedFile::new(file, options.journal, role);
         let verification = Arc::clone(&file.verification);
         let mut builder = Database::builder();
         builder.set_cache_size(options.cache_bytes);
+        builder.set_concurrency_mode(mode);
         let opened = catch_engine_panic(|| {
             match access {
                 Access::Read => builder
@@ -72,9 +83,15 @@ impl RedbFile {
     pub fn create(path: &Path, options: &FileOptions) -> Result<Self> {
         check_engine()?;
         let file = OpenFile::open(path, Access::Create, options)?;
-        let file = VerifiedFile::new(file, options.journal);
         let create = || {
-            let mut created = Self::new(file, path, Access::Create, options)?;
+            let mut created = match Self::new(file, path, Access::Create, options) {
+                Err(EngineError::RangeLocksUnsupported) => {
+                    let options = &options.alone();
+                    let file = OpenFile::open(path, Access::Write, options)?;
+                    Self::new(file, path, Access::Create, options)
+                }
+                created => created,
+            }?;
             if options.is_filled_at_once {
                 created.with_writable(|database| Ok(database.compact()?))?;
             }
@@ -93,8 +110,19 @@ impl RedbFile {
     /// [`EngineError::UnknownLayout`], [`EngineError::UntriedEngine`], [`EngineError::Locked`],
     /// [`EngineError::LocksUnsupported`], [`EngineError::Io`].
     pub fn open(path: &Path, options: &FileOptions) -> Result<Self> {
-        let file = open_file(path, Access::Write, options)?;
-        Self::new(file, path, Access::Write, options)
+        Self::open_for(path, Access::Write, options)
+    }
+
+    /// Opens a file that exists, once no other process is in the way, or returns the error of that.
+    fn open_for(path: &Path, access: Access, options: &FileOptions) -> Result<Self> {
+        options.wait_for(|| {
+            let open =
+                |options| Self::new(open_file(path, access, options)?, path, access, options);
+            match open(options) {
+                Err(EngineError::RangeLocksUnsupported) => open(&options.alone()),
+                opened => opened,
+            }
+        })
     }
 
     /// Opens a file for reading.
@@ -102,8 +130,7 @@ impl RedbFile {
     /// # Errors
     /// Returns the errors of [`open`](Self::open), and [`EngineError::NeedsRecovery`].
     pub fn open_read_only(path: &Path, options: &FileOptions) -> Result<Self> {
-        let file = open_file(path, Access::Read, options)?;
-        Self::new(file, path, Access::Read, options)
+        Self::open_for(path, Access::Read, options)
     }
 
     /// Closes the file and returns errors, which dropping it would ignore.
@@ -217,7 +244,7 @@ pub fn verify_pages<E: From<EngineError>>(
 
 /// Opens a file that exists, and looks at its first bytes before the engine does, which would make a
 /// database of an empty file.
-fn open_file(path: &Path, access: Access, options: &FileOptions) -> Result<VerifiedFile> {
+fn open_file(path: &Path, access: Access, options: &FileOptions) -> Result<OpenFile> {
     check_engine()?;
     let file = OpenFile::open(path, access, options)?;
     let reading = |error| EngineError::io("reading", path, error);
@@ -236,7 +263,7 @@ fn open_file(path: &Path, access: Access, options: &FileOptions) -> Result<Verif
     if check_head(&head) == HeadSeal::Foreign {
         return foreign("it is a redb database that no store is in");
     }
-    Ok(VerifiedFile::new(file, options.journal))
+    Ok(file)
 }
 
 /// Returns true if a good part of a file was never written: the engine has doubled it to have room, and filled

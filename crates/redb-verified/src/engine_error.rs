@@ -4,6 +4,7 @@ use std::io::ErrorKind;
 use std::panic::Location;
 use std::path::{Path, PathBuf};
 
+use crate::lock_holder::{LockHolder, describe_holder};
 use crate::page_layout::PAGE_BYTES;
 
 /// An error of a file. The variants differ in what the caller can do about them.
@@ -63,8 +64,20 @@ pub enum EngineError {
         detail: String,
     },
     /// Another process, or another handle of this one, has the file open.
-    #[error("{} is in use by another process or handle", path.display())]
+    #[error("{} is in use by {}", path.display(), describe_holder(holder.as_ref()))]
     Locked {
+        /// The file.
+        path: PathBuf,
+        /// The process that has it, where the system shows that.
+        holder: Option<LockHolder>,
+    },
+    /// A process has the file open that shares files in another way, because it was built with another release.
+    #[error(
+        "{} is open in a process that was built with another release, which shares files differently; \
+         close it first",
+        path.display()
+    )]
+    OtherProtocol {
         /// The file.
         path: PathBuf,
     },
@@ -74,6 +87,10 @@ pub enum EngineError {
         /// The file.
         path: PathBuf,
     },
+    /// The file system locks no ranges of bytes. The file is opened for one process then.
+    #[doc(hidden)]
+    #[error("the file system locks no ranges of bytes")]
+    RangeLocksUnsupported,
     /// The file was opened in another process, from which this one was forked.
     #[error("the file was opened before a fork, in another process")]
     Forked,
@@ -166,6 +183,14 @@ impl EngineError {
         }
     }
 
+    /// Returns the error of a file that another process has; the one who waits for it finds out which.
+    pub(crate) fn locked(path: &Path) -> Self {
+        Self::Locked {
+            path: path.into(),
+            holder: None,
+        }
+    }
+
     /// Wraps an error for its way through redb, behind which it is taken out of [`std::io::Error`] again.
     pub(crate) fn for_redb(self) -> std::io::Error {
         let kind = match self {
@@ -179,10 +204,14 @@ impl EngineError {
     /// Returns an error of redb that came of opening a file.
     pub(crate) fn opening_in_redb(path: &Path, error: redb::DatabaseError) -> Self {
         match error {
-            redb::DatabaseError::DatabaseAlreadyOpen => Self::Locked { path: path.into() },
+            redb::DatabaseError::DatabaseAlreadyOpen => Self::locked(path),
+            redb::DatabaseError::LockProtocolMismatch => Self::OtherProtocol { path: path.into() },
             redb::DatabaseError::RepairAborted => Self::NeedsRecovery { path: path.into() },
             redb::DatabaseError::UpgradeRequired(version) => {
                 Self::foreign(path, format!("its pages have the old layout {version}"))
+            }
+            redb::DatabaseError::Storage(redb::StorageError::Unsupported) => {
+                Self::RangeLocksUnsupported
             }
             redb::DatabaseError::Storage(redb::StorageError::Io(error)) => {
                 error.downcast().unwrap_or_else(|error| match error.kind() {

@@ -6,12 +6,15 @@ use std::io::{Error, ErrorKind, Result};
 use std::ops::{Bound, Deref};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use redb::backends::{FileBackend, InMemoryBackend};
 use redb::{BackendError, StorageBackend};
 
 use crate::engine_error::EngineError;
 use crate::leftovers::probe_name;
+use crate::lock_holder::find_holder;
 use crate::process::HomeProcess;
 
 /// The purpose for which a file is opened.
@@ -52,6 +55,11 @@ pub trait Files: fmt::Debug + Send + Sync {
         Ok(())
     }
 
+    /// Returns false once another process has opened for writing what these files show as it was before.
+    fn are_current(&self) -> Result<bool> {
+        Ok(true)
+    }
+
     /// Returns true if other processes can open the files, so that they must be locked.
     fn are_shared(&self) -> bool {
         false
@@ -82,6 +90,17 @@ impl JournalLimits {
     };
 }
 
+/// How processes share a file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sharing {
+    /// A writer has the file for itself.
+    #[default]
+    Alone,
+    /// One process writes, and any number of others read beside it. Where the system has no locks of byte ranges,
+    /// this is as [`Alone`](Self::Alone).
+    OneWriter,
+}
+
 /// The settings that opening a file takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileOptions {
@@ -95,6 +114,10 @@ pub struct FileOptions {
     pub is_filled_at_once: bool,
     /// True if a file that cannot be locked is opened all the same.
     pub is_without_lock: bool,
+    /// How this process shares the file with others.
+    pub sharing: Sharing,
+    /// The time to wait for a process that has the file.
+    pub wait: Duration,
 }
 
 impl Default for FileOptions {
@@ -105,6 +128,48 @@ impl Default for FileOptions {
             journal: JournalLimits::USUAL,
             is_filled_at_once: false,
             is_without_lock: false,
+            sharing: Sharing::Alone,
+            wait: Duration::ZERO,
+        }
+    }
+}
+
+impl FileOptions {
+    /// True if other processes may read the file while this one writes it.
+    pub(crate) fn is_shared(&self) -> bool {
+        let has_ranges = cfg!(any(target_os = "linux", target_vendor = "apple"));
+        has_ranges && self.sharing == Sharing::OneWriter && self.files.0.are_shared()
+    }
+
+    /// Returns these options for a file that no other process may have open.
+    pub(crate) fn alone(&self) -> Self {
+        Self {
+            sharing: Sharing::Alone,
+            ..self.clone()
+        }
+    }
+
+    /// Calls `attempt` until another process has let go of the file, or the time to wait is over.
+    ///
+    /// # Errors
+    /// Returns the errors of `attempt`. [`EngineError::Locked`] then names the process, where the system shows it.
+    pub fn wait_for<T>(
+        &self,
+        mut attempt: impl FnMut() -> std::result::Result<T, EngineError>,
+    ) -> std::result::Result<T, EngineError> {
+        let deadline = Instant::now() + self.wait;
+        let mut pause = Duration::from_millis(1);
+        loop {
+            match attempt() {
+                Err(EngineError::Locked { .. }) if Instant::now() < deadline => {}
+                Err(EngineError::Locked { path, .. }) => {
+                    let holder = find_holder(&path);
+                    return Err(EngineError::Locked { path, holder });
+                }
+                outcome => return outcome,
+            }
+            sleep(pause.min(deadline.saturating_duration_since(Instant::now())));
+            pause = (pause * 2).min(Duration::from_millis(20));
         }
     }
 }
@@ -118,7 +183,19 @@ pub(crate) struct OpenFile {
     locked_path: Option<PathBuf>,
     /// The process that has locked the file for reading, and unlocks it when it drops it.
     reader: Option<HomeProcess>,
+    /// The time to wait for a lock that another process holds for a moment.
+    wait: Duration,
 }
+
+/// The bytes of redb's protocol for several processes, whose locks a reader without the engine takes and asks for.
+const LOCK_BASE: u64 = 1 << 62;
+const SHARED_WRITER_BYTE: u64 = LOCK_BASE + 1;
+const WHOLE_FILE_READER_BYTE: u64 = LOCK_BASE + 3;
+
+/// The head is locked for some microseconds at a time.
+const MIN_HEADER_WAIT: Duration = Duration::from_secs(1);
+const SHORT_ATTEMPTS: u32 = 50;
+const LOCK_PAUSE: Duration = Duration::from_micros(50);
 
 /// The result of an attempt to lock a range of bytes.
 pub(crate) type Locked<T> = std::result::Result<T, BackendError>;
@@ -143,6 +220,7 @@ impl OpenFile {
             backend,
             locked_path: must_lock.then(|| path.into()),
             reader: None,
+            wait: options.wait.max(MIN_HEADER_WAIT),
         })
     }
 
@@ -153,13 +231,16 @@ impl OpenFile {
         options: &FileOptions,
     ) -> std::result::Result<Self, EngineError> {
         let mut file = Self::open(path, Access::Read, options)?;
-        // Writers lock this byte for themselves, readers share it.
-        let first = Bound::Included(0);
-        let locked = file
-            .try_lock_shared(first, first)
-            .or_else(|_| file.try_lock_shared(Bound::Unbounded, Bound::Unbounded));
+        let byte = |place| (Bound::Included(place), Bound::Included(place));
+        let (start, end) = byte(WHOLE_FILE_READER_BYTE);
+        let locked = file.try_lock_shared(start, end).and_then(|is_locked| {
+            // A writer that shares the file does not look at that byte once it has the file open.
+            let (start, end) = byte(SHARED_WRITER_BYTE);
+            Ok(is_locked && !file.query_lock(start, end)?)
+        });
+        let locked = locked.or_else(|_| file.try_lock_shared(Bound::Unbounded, Bound::Unbounded));
         match locked {
-            Ok(false) => return Err(EngineError::Locked { path: path.into() }),
+            Ok(false) => return Err(EngineError::locked(path)),
             // An error of the system about locks is no reason not to read.
             Err(BackendError::Io(error)) => {
                 if let Ok(refused) = error.downcast() {
@@ -170,6 +251,35 @@ impl OpenFile {
         }
         file.reader = Some(HomeProcess::current());
         Ok(file)
+    }
+
+    /// Opens a file for reading that nobody has open for writing, and lets writers open it later.
+    pub(crate) fn open_watched(
+        path: &Path,
+        options: &FileOptions,
+    ) -> std::result::Result<Self, EngineError> {
+        let file = Self::open(path, Access::Read, options)?;
+        if !options.is_shared() {
+            // Then locks are of the whole file.
+            drop(file);
+            return Self::open_shared(path, options);
+        }
+        match file.has_writer() {
+            Ok(true) => Err(EngineError::locked(path)),
+            Ok(false) => Ok(file),
+            Err(_) => Self::open_shared(path, options),
+        }
+    }
+
+    /// Returns true if another process has the file open for writing.
+    pub(crate) fn has_writer(&self) -> Result<bool> {
+        let byte = Bound::Included(SHARED_WRITER_BYTE);
+        match self.query_lock(byte, byte) {
+            Ok(is_locked) => Ok(is_locked),
+            Err(BackendError::Io(error)) => Err(error),
+            // Then a lock of the whole file kept it away.
+            Err(_) => Ok(false),
+        }
     }
 
     /// Locks a range of bytes for a writer.
@@ -187,6 +297,38 @@ impl OpenFile {
     /// Asks whether somebody else has locked a range of bytes.
     pub(crate) fn query_lock(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<bool> {
         answer(|| self.backend.query_lock_range(start, end))
+    }
+
+    /// Waits for the lock of a range of bytes, which others hold for moments.
+    pub(crate) fn lock(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<()> {
+        self.wait_for_lock(|| self.try_lock(start, end))
+    }
+
+    /// Waits for the shared lock of a range of bytes, which others hold for moments.
+    pub(crate) fn lock_shared(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<()> {
+        self.wait_for_lock(|| self.try_lock_shared(start, end))
+    }
+
+    /// Asks again and again: a process that was stopped while it holds the lock must not stop this one as well.
+    fn wait_for_lock(&self, try_lock: impl Fn() -> Locked<bool>) -> Locked<()> {
+        let began = Instant::now();
+        for attempt in 0u32.. {
+            if try_lock()? {
+                return Ok(());
+            }
+            match attempt {
+                0..SHORT_ATTEMPTS => std::hint::spin_loop(),
+                _ => sleep(LOCK_PAUSE),
+            }
+            if attempt > SHORT_ATTEMPTS && began.elapsed() > self.wait {
+                break;
+            }
+        }
+        let path = self.locked_path.clone().unwrap_or_default();
+        let holder = find_holder(&path);
+        Err(BackendError::Io(
+            EngineError::Locked { path, holder }.for_redb(),
+        ))
     }
 
     /// Refuses to do without a lock of the whole file, the last one that redb asks for.
@@ -241,6 +383,7 @@ impl<B: StorageBackend> From<B> for OpenFile {
             backend: Box::new(backend),
             locked_path: None,
             reader: None,
+            wait: MIN_HEADER_WAIT,
         }
     }
 }

@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Result;
+use std::ops::RangeInclusive;
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -47,6 +48,31 @@ impl Note {
         let is_of_a_page = note.offset.is_multiple_of(PAGE_BYTES as u64);
         (is_never || is_of_a_page && note.encode() == *bytes).then_some(note)
     }
+}
+
+/// Where the number of the last published record is: in its own sector, so that writing it cannot damage the head.
+pub(crate) const PUBLISHED_OFFSET: usize = 512;
+
+/// Length of a published number with its checksum.
+pub(crate) const PUBLISHED_BYTES: usize = 16;
+
+/// Encodes the number of the last record that is synced. Other processes read the records up to that one.
+pub(crate) fn encode_published(number: u64) -> [u8; PUBLISHED_BYTES] {
+    let number = number.to_le_bytes();
+    let mut bytes = [0; PUBLISHED_BYTES];
+    copy(
+        &mut bytes,
+        &[number, xxh3_64(&number).to_le_bytes()].concat(),
+    );
+    bytes
+}
+
+/// Parses the number of the last published record. Zeros mean that none was ever published. Returns `None` for bytes
+/// that are being written.
+pub(crate) fn parse_published(bytes: &[u8; PUBLISHED_BYTES]) -> Option<u64> {
+    let number = u64_at(bytes, 0)?;
+    let is_never = bytes.iter().all(|byte| *byte == 0);
+    (is_never || encode_published(number) == *bytes).then_some(number)
 }
 
 /// A page without the zeros that it ends with.
@@ -173,6 +199,38 @@ pub(crate) fn read_records(
             }
         }
     }
+}
+
+/// The pages of published records, and the byte of the journal behind the last of them.
+pub(super) struct PublishedRecords {
+    pub(super) pages: BTreeMap<u64, JournaledPage>,
+    pub(super) end: u64,
+}
+
+/// Reads the records of a journal of `bytes` with these numbers, of which the first one begins at the byte `at`.
+/// Returns `None` if one of them is not there as a whole: then the writer has emptied the journal meanwhile.
+pub(crate) fn read_published_records(
+    at: u64,
+    bytes: u64,
+    numbers: RangeInclusive<u64>,
+    read: &dyn Fn(u64, &mut [u8]) -> Result<()>,
+) -> Result<Option<PublishedRecords>> {
+    let mut records = PublishedRecords {
+        pages: BTreeMap::new(),
+        end: at,
+    };
+    for number in numbers {
+        let FoundRecord::Record(stream, length) = read_record(records.end, bytes, number, read)?
+        else {
+            return Ok(None);
+        };
+        let Some(pages) = pages_of(&stream) else {
+            return Ok(None);
+        };
+        records.pages.extend(pages);
+        records.end += length;
+    }
+    Ok(Some(records))
 }
 
 /// Returns true if a sector from some byte of a journal on is of a later record than the one with `number`.

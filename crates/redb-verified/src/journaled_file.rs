@@ -11,23 +11,48 @@
 //! - A checkpoint writes the pages, syncs, and then moves the note in the head on to the next number, which
 //!   empties the journal. A crash before that leaves a journal that is written to its places once more.
 //! - Who opens a file for reading takes the pages of a journal into memory, and writes nothing.
+//! - Other processes read the file meanwhile. They read the records up to the one whose number the writer has
+//!   published, which it does after the sync, and look for newer ones whenever they read the head.
 
 use std::collections::BTreeMap;
 use std::io::{Error, ErrorKind, Result};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};
-use std::time::Instant;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use crate::engine_error::damaged;
 use crate::file_counters::FileCounters;
 use crate::files::{JournalLimits, OpenFile};
 use crate::journal::{
-    JournalRecords, JournaledPage, NOTE_BYTES, Note, encode_record, read_records, trimmed,
+    JournalRecords, JournaledPage, NOTE_BYTES, Note, PUBLISHED_BYTES, PUBLISHED_OFFSET,
+    PublishedRecords, encode_published, encode_record, parse_published, read_published_records,
+    read_records, trimmed,
 };
-use crate::page_layout::{ENGINE_MAGIC, HeadSeal, PAGE_BYTES, SEALED_HEAD_BYTES, check_head, copy};
+use crate::page_layout::{
+    ENGINE_MAGIC, HeadSeal, PAGE_BYTES, SEALED_HEAD_BYTES, check_head, copy, flushed_head,
+    is_unflushed,
+};
 use crate::process::IgnorePoison;
 
 const PAGE: u64 = PAGE_BYTES as u64;
+
+/// What a handle does for those of other processes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Nobody else has the file open.
+    #[default]
+    Alone,
+    /// This handle writes, and other processes may read.
+    Publisher,
+    /// This handle reads, and another process may write.
+    Follower,
+}
+
+/// A follower meets bytes that are being written. They are whole after some microseconds, unless the writer has
+/// ended in the midst of them.
+const FOLLOW_ATTEMPTS: u32 = 200;
+const FOLLOW_PAUSE: Duration = Duration::from_micros(500);
 
 /// Pages that are written to their places at once.
 const MAX_WRITE_BYTES: usize = 1 << 20;
@@ -129,6 +154,7 @@ struct Writing {
 pub(crate) struct JournaledFile {
     pub(super) file: OpenFile,
     limits: JournalLimits,
+    role: Role,
     pub(super) waiting: Arc<RwLock<WaitingPages>>,
     writing: Mutex<Writing>,
     is_loaded: AtomicBool,
@@ -139,10 +165,11 @@ pub(crate) struct JournaledFile {
 
 impl JournaledFile {
     /// Creates the file without reading anything: the engine locks it first.
-    pub(crate) fn new(file: OpenFile, limits: JournalLimits) -> Self {
+    pub(crate) fn new(file: OpenFile, limits: JournalLimits, role: Role) -> Self {
         Self {
             file,
             limits,
+            role,
             waiting: Arc::default(),
             writing: Mutex::default(),
             is_loaded: AtomicBool::new(false),
@@ -154,7 +181,7 @@ impl JournaledFile {
     /// Opens a file that is locked already and may be damaged. Also returns the byte at which the
     /// journal is damaged: the commits from there on cannot be read.
     pub(crate) fn open_damaged(file: OpenFile) -> Result<(Self, Option<u64>)> {
-        let journaled = Self::new(file, JournalLimits::NONE);
+        let journaled = Self::new(file, JournalLimits::NONE, Role::Alone);
         let damage = journaled.load(&mut journaled.writing.lock().ignore_poison())?;
         Ok((journaled, damage))
     }
@@ -169,15 +196,26 @@ impl JournaledFile {
 
     fn writing(&self) -> Result<MutexGuard<'_, Writing>> {
         let mut writing = self.writing.lock().ignore_poison();
-        if !self.is_loaded.load(Ordering::Acquire)
-            && let Some(place) = self.load(&mut writing)?
-        {
-            self.is_loaded.store(false, Ordering::Release);
-            let detail = "the journal of the last commits is damaged; `repair` brings back the \
-                          documents of those before";
-            return Err(damaged(place, detail));
+        if self.is_loaded.load(Ordering::Acquire) {
+            return Ok(writing);
+        }
+        if self.role == Role::Follower {
+            self.follow(&mut writing)?;
+        } else {
+            self.load_whole(&mut writing)?;
         }
         Ok(writing)
+    }
+
+    /// Reads note and journal, which must not be damaged.
+    fn load_whole(&self, writing: &mut Writing) -> Result<()> {
+        let Some(place) = self.load(writing)? else {
+            return Ok(());
+        };
+        self.is_loaded.store(false, Ordering::Release);
+        let detail = "the journal of the last commits is damaged; `repair` brings back the \
+                      documents of those before";
+        Err(damaged(place, detail))
     }
 
     /// Reads note and journal, as far as it is not damaged; returns the byte at which it is.
@@ -223,6 +261,104 @@ impl JournaledFile {
         self.length_bytes.store(engine_bytes, Ordering::Release);
         self.is_loaded.store(true, Ordering::Release);
         Ok(damage)
+    }
+
+    /// Brings a follower up to the last published commit.
+    fn follow(&self, known: &mut Writing) -> Result<()> {
+        for _ in 0..FOLLOW_ATTEMPTS {
+            if self.try_follow(known)? {
+                self.is_loaded.store(true, Ordering::Release);
+                return Ok(());
+            }
+            sleep(FOLLOW_PAUSE);
+        }
+        // Nobody is writing these bytes: they are what a crash has left.
+        self.load_whole(known)
+    }
+
+    /// Reads the head and the records that were published since. Returns false if the writer has changed them
+    /// meanwhile.
+    fn try_follow(&self, known: &mut Writing) -> Result<bool> {
+        let Some(start) = self.read_start()? else {
+            return Ok(false);
+        };
+        let note = start.note;
+        let is_known = self.is_loaded.load(Ordering::Acquire) && known.note == note;
+        let (at, first) = match is_known {
+            true => (known.used_bytes, known.next_number),
+            false => (0, note.number),
+        };
+        let is_journal = note.offset > 0;
+        let mut records = PublishedRecords {
+            pages: BTreeMap::new(),
+            end: at,
+        };
+        if is_journal && first <= start.published {
+            let read = |at: u64, out: &mut [u8]| self.read_file(note.offset + at, out);
+            let found = read_published_records(at, note.bytes, first..=start.published, &read);
+            match found {
+                Ok(Some(found)) => records = found,
+                Ok(None) => return Ok(false),
+                // The journal has moved, and the file ends before it.
+                Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(false),
+                Err(error) => return Err(error),
+            }
+            // It may have been emptied, and written from its beginning, while it was read.
+            if self.read_start()?.is_none_or(|again| again.note != note) {
+                return Ok(false);
+            }
+        }
+        let next_number = if is_journal {
+            first.max(start.published + 1)
+        } else {
+            first
+        };
+        let has_records = is_journal && next_number > note.number;
+        let mut waiting = self.waiting.write().ignore_poison();
+        if !is_known {
+            waiting.journaled.clear();
+        }
+        waiting.journaled.extend(records.pages);
+        if !has_records {
+            waiting.journaled.insert(0, trimmed(&start.head));
+        }
+        drop(waiting);
+        *known = Writing {
+            note,
+            next_number,
+            used_bytes: records.end,
+            ..Writing::default()
+        };
+        let engine_bytes = if is_journal {
+            note.offset
+        } else {
+            start.file_bytes
+        };
+        self.length_bytes.store(engine_bytes, Ordering::Release);
+        Ok(true)
+    }
+
+    /// Reads the head, and what is noted of the journal behind it. Returns `None` while these are being written.
+    fn read_start(&self) -> Result<Option<FileStart>> {
+        let file_bytes = self.file.len()?;
+        let mut start = [0; PUBLISHED_OFFSET + PUBLISHED_BYTES];
+        if file_bytes < start.len() as u64 {
+            return Ok(None);
+        }
+        self.read_file(0, &mut start)?;
+        let (sector, published) = start.split_at(PUBLISHED_OFFSET);
+        let (head, note) = sector.split_at(SEALED_HEAD_BYTES);
+        let parsed = || {
+            let head = *head.first_chunk()?;
+            Some(FileStart {
+                note: Note::parse(note.first_chunk()?)?,
+                published: parse_published(published.first_chunk()?)?,
+                file_bytes,
+                // The reader of the head reports that of another kind of file.
+                head: (check_head(&head) != HeadSeal::Damaged).then_some(head)?,
+            })
+        };
+        Ok(parsed())
     }
 
     fn read_file(&self, offset: u64, out: &mut [u8]) -> Result<()> {
@@ -367,7 +503,11 @@ impl JournaledFile {
     fn append(&self, writing: &mut Writing) -> Result<()> {
         let record = {
             let mut waiting = self.waiting.write().ignore_poison();
-            let pages = std::mem::take(&mut waiting.unsynced);
+            let mut pages = std::mem::take(&mut waiting.unsynced);
+            // Nobody else reads the record before it is published, and then its commit is synced.
+            if let Some(head) = pages.get_mut(&0).filter(|head| is_unflushed(head)) {
+                *head = trimmed(&flushed_head(head));
+            }
             self.take_places(writing, &pages)?;
             let record = encode_record(writing.next_number, &pages);
             let end = writing.used_bytes + record.len() as u64;
@@ -383,7 +523,31 @@ impl JournaledFile {
         writing.used_bytes += record.len() as u64;
         writing.next_number += 1;
         self.write_file(offset, &record)?;
-        self.sync_file()
+        self.sync_file()?;
+        match self.role {
+            Role::Publisher => {
+                let number = encode_published(writing.next_number - 1);
+                self.write_file(PUBLISHED_OFFSET as u64, &number)
+            }
+            Role::Alone | Role::Follower => Ok(()),
+        }
+    }
+
+    /// Returns true if a head differs from that of the file only by stating that its commit is synced. Then other
+    /// processes must see it at once.
+    fn is_publication(&self, writing: &Writing, data: &[u8]) -> Result<bool> {
+        if self.role != Role::Publisher || writing.is_in_place {
+            return Ok(false);
+        }
+        let waiting = self.waiting.read().ignore_poison();
+        let is_waiting = !waiting.unsynced.is_empty() || waiting.journaled.contains_key(&0);
+        drop(waiting);
+        let mut head = [0; SEALED_HEAD_BYTES];
+        if is_waiting || self.file.len()? < SEALED_HEAD_BYTES as u64 {
+            return Ok(false);
+        }
+        self.read_file(0, &mut head)?;
+        Ok(is_unflushed(&head) && flushed_head(&head) == data)
     }
 
     /// Writes what waits to its place, and what follows until the next sync.
@@ -401,6 +565,19 @@ impl JournaledFile {
             self.checkpoint(writing, 0)?;
             self.file
                 .set_len(self.length_bytes.load(Ordering::Acquire))?;
+        }
+        if offset == 0 {
+            let is_journaled = {
+                let waiting = self.waiting.read().ignore_poison();
+                !waiting.unsynced.contains_key(&0)
+                    && waiting.journaled.get(&0) == Some(&trimmed(data))
+            };
+            if is_journaled && !writing.is_in_place {
+                return Ok(());
+            }
+            if self.is_publication(writing, data)? {
+                return self.write_head(data, writing.note);
+            }
         }
         let is_early = writing.syncs < self.limits.after_syncs || self.limits.bytes == 0;
         if is_early && !writing.is_in_place {
@@ -495,6 +672,14 @@ impl JournaledFile {
     }
 }
 
+/// The first bytes of a file that another process may write.
+struct FileStart {
+    head: [u8; SEALED_HEAD_BYTES],
+    note: Note,
+    published: u64,
+    file_bytes: u64,
+}
+
 impl JournaledFile {
     pub(crate) fn len(&self) -> Result<u64> {
         self.loaded()?;
@@ -502,6 +687,10 @@ impl JournaledFile {
     }
 
     pub(crate) fn read(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        // Whoever reads the head wants the last commit.
+        if offset == 0 && self.role == Role::Follower {
+            self.follow(&mut self.writing.lock().ignore_poison())?;
+        }
         self.loaded()?;
         let end = offset.checked_add(out.len() as u64);
         if end.is_none_or(|end| end > self.length_bytes.load(Ordering::Acquire)) {

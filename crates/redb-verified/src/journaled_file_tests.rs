@@ -27,7 +27,7 @@ impl SmallDisk {
     }
 
     fn open(&self) -> JournaledFile {
-        JournaledFile::new(self.clone().into(), LIMITS)
+        JournaledFile::new(self.clone().into(), LIMITS, Role::Alone)
     }
 
     /// A page as it stands in the file, without a journal.

@@ -16,6 +16,7 @@ use redb::{
 
 use crate::engine_error::{EngineError, Result};
 use crate::files::{JournalLimits, MemoryFile};
+use crate::journaled_file::Role;
 use crate::page_layout::copy;
 use crate::verified_file::{Verification, VerifiedFile};
 
@@ -62,7 +63,7 @@ pub(crate) fn check_engine() -> Result<()> {
 
 /// Opens a file in memory, whose pages are verified.
 fn verified(memory: &MemoryFile) -> (VerifiedFile, Arc<Verification>) {
-    let file = VerifiedFile::new(memory.clone().into(), JournalLimits::NONE);
+    let file = VerifiedFile::new(memory.clone().into(), JournalLimits::NONE, Role::Alone);
     let verification = Arc::clone(&file.verification);
     (file, verification)
 }

@@ -11,22 +11,36 @@ use redb::StorageBackend;
 use crate::engine_error::{self, EngineError};
 use crate::files::{Access, FileOptions, FileSource, Files, Locked, OpenFile};
 use crate::layout_check::check_engine;
-use crate::page_layout::PAGE_BYTES;
+use crate::page_layout::{PAGE_BYTES, SEALED_HEAD_BYTES};
 use crate::process::IgnorePoison;
 
-/// Opens a file for reading, and keeps writers away from it until the files that this returns are dropped.
-/// In these it has its name, can be opened for writing any number of times, and takes all changes in
-/// memory: those of a recovery are a few pages.
+/// Opens a file for reading. In the files that this returns it has its name, can be opened for writing any number of
+/// times, and takes all changes in memory: those of a recovery are a few pages.
+///
+/// With `keeps_writers_away`, nobody can open the file for writing until these files are dropped. Otherwise a writer
+/// can, and every read after that is [`EngineError::Closed`].
 ///
 /// # Errors
 /// [`EngineError::NotFound`], [`EngineError::Locked`], [`EngineError::LocksUnsupported`], [`EngineError::Io`].
-pub fn overlay(path: &Path, options: &FileOptions) -> engine_error::Result<Arc<dyn Files>> {
+pub fn overlay(
+    path: &Path,
+    options: &FileOptions,
+    keeps_writers_away: bool,
+) -> engine_error::Result<Arc<dyn Files>> {
     check_engine()?;
-    let base = OpenFile::open_shared(path, options)?;
+    let base = match keeps_writers_away {
+        true => options.wait_for(|| OpenFile::open_shared(path, options))?,
+        false => OpenFile::open_watched(path, options)?,
+    };
     let reading = |error| EngineError::io("reading", path, error);
     let base_bytes = base.len().map_err(reading)?;
+    let mut head = [0; SEALED_HEAD_BYTES];
+    let head_bytes = base_bytes.min(SEALED_HEAD_BYTES as u64);
+    let (start, _) = head.split_at_mut(usize::try_from(head_bytes).unwrap_or(SEALED_HEAD_BYTES));
+    base.read(0, start).map_err(reading)?;
     let pages = OverlayPages {
         base,
+        head: (!keeps_writers_away).then_some(head),
         changes: Mutex::new(Changes {
             length_bytes: base_bytes,
             base_bytes,
@@ -72,12 +86,18 @@ impl Files for Overlay {
     fn size_bytes(&self, path: &Path) -> Result<(u64, u64)> {
         self.source.0.size_bytes(path)
     }
+
+    fn are_current(&self) -> Result<bool> {
+        self.pages.is_current()
+    }
 }
 
 /// The file below, and the changes since.
 #[derive(Debug)]
 struct OverlayPages {
     base: OpenFile,
+    /// The head of the file below, if a writer may open it: every writer changes the head first.
+    head: Option<[u8; SEALED_HEAD_BYTES]>,
     changes: Mutex<Changes>,
 }
 
@@ -101,10 +121,31 @@ impl OverlayPages {
         let there = usize::try_from(there).unwrap_or(out.len());
         let (from_base, behind) = out.split_at_mut(there);
         behind.fill(0);
-        match from_base.is_empty() {
-            true => Ok(()),
-            false => self.base.read(offset, from_base),
+        if from_base.is_empty() {
+            return Ok(());
         }
+        self.base.read(offset, from_base)?;
+        // After the read: a writer that appears later cannot have changed these bytes.
+        match self.is_current()? {
+            true => Ok(()),
+            false => Err(EngineError::Closed {
+                reason: "another process has opened the file for writing since".to_owned(),
+            }
+            .for_redb()),
+        }
+    }
+
+    /// Returns false once a writer has, or had, the file below.
+    fn is_current(&self) -> Result<bool> {
+        let Some(expected) = &self.head else {
+            return Ok(true);
+        };
+        let mut head = [0; SEALED_HEAD_BYTES];
+        let head_bytes =
+            usize::try_from(self.base.len()?).map_or(head.len(), |n| n.min(head.len()));
+        let (start, _) = head.split_at_mut(head_bytes);
+        self.base.read(0, start)?;
+        Ok(head == *expected && !self.base.has_writer()?)
     }
 }
 
@@ -234,7 +275,7 @@ mod tests {
         let path = folder.path().join("file");
         let before: Vec<u8> = (0..3 * PAGE_BYTES).map(|at| (at % 251) as u8).collect();
         fs::write(&path, &before).unwrap();
-        let files = overlay(&path, &FileOptions::default()).unwrap();
+        let files = overlay(&path, &FileOptions::default(), true).unwrap();
         let file = files.open(&path, Access::Write).unwrap();
         let mut model = before.clone();
         file.write(10, &[9; 336]).unwrap();

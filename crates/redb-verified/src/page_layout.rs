@@ -76,6 +76,28 @@ pub(crate) fn check_head(sealed: &[u8; SEALED_HEAD_BYTES]) -> HeadSeal {
     }
 }
 
+/// The flag of a head whose commit is not synced yet, so that other processes use the commit before it.
+const UNFLUSHED: u8 = 8;
+
+/// Byte of the flags in the head.
+const FLAGS_OFFSET: usize = 9;
+
+/// Returns true if the head's last commit is not synced yet.
+pub(crate) fn is_unflushed(head: &[u8]) -> bool {
+    head.get(FLAGS_OFFSET)
+        .is_some_and(|flags| flags & UNFLUSHED != 0)
+}
+
+/// Returns the sealed head of a page as it is once its commit is synced.
+pub(crate) fn flushed_head(page: &[u8]) -> [u8; SEALED_HEAD_BYTES] {
+    let mut head = [0; HEAD_BYTES];
+    copy(&mut head, page);
+    if let Some(flags) = head.get_mut(FLAGS_OFFSET) {
+        *flags &= !UNFLUSHED;
+    }
+    seal_head(&head)
+}
+
 pub(crate) fn array<const N: usize>(bytes: &[u8], offset: usize) -> Option<[u8; N]> {
     bytes.get(offset..)?.first_chunk().copied()
 }
@@ -157,13 +179,15 @@ pub(crate) struct Head {
     /// phases. The engine's mark for recovery does not suffice: while a torn commit is rolled back,
     /// the mark is gone and the head still names that commit.
     pub(super) may_be_torn: bool,
+    /// True if the newer commit is not synced yet: other processes than its writer use the older one.
+    pub(super) is_unflushed: bool,
 }
 
 impl Head {
     /// Parses the head, or returns `None` if the engine's format is another, or the bytes make no
     /// sense.
     pub(crate) fn parse(head: &[u8; HEAD_BYTES]) -> Option<Self> {
-        let flags = *head.get(9)?;
+        let flags = *head.get(FLAGS_OFFSET)?;
         let geometry = Geometry {
             header_pages: u32_at(head, 16)?.into(),
             region_pages: u32_at(head, 20)?.into(),
@@ -178,6 +202,7 @@ impl Head {
             geometry,
             slots,
             may_be_torn: flags & TWO_PHASE == 0,
+            is_unflushed: is_unflushed(head),
         })
     }
 }

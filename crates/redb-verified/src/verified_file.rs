@@ -19,7 +19,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::engine_error::{EngineError, damaged, refuse_partial_pages};
 use crate::file_counters::FileCounters;
 use crate::files::{JournalLimits, Locked, OpenFile};
-use crate::journaled_file::{JournaledFile, WaitingPages};
+use crate::journaled_file::{JournaledFile, Role, WaitingPages};
 use crate::layout::{recognize, unknown_layout};
 use crate::page_layout::{
     Child, Geometry, HEAD_BYTES, Head, HeadSeal, PAGE_BYTES, Page, SEALED_HEAD_BYTES, TablePages,
@@ -69,6 +69,8 @@ struct Expectations {
     /// True once a page referred to one outside of the file: the file was cut, and may have grown again
     /// since.
     leads_outside: AtomicBool,
+    /// True if another process writes the file, so that what is noted of a page may be of an earlier use of it.
+    are_of_others: bool,
 }
 
 impl Expectations {
@@ -88,9 +90,15 @@ impl Expectations {
     }
 
     /// Notes what pages must be. A page of which something is known already keeps that: it is the same, or
-    /// was written later.
+    /// this process has written it later.
+    ///
+    /// Another process reuses only pages that no snapshot here refers to. So at any time the snapshots here agree
+    /// about each page that they refer to, and what is learned last is right.
     fn learn(&self, pages: impl Iterator<Item = (usize, Expected)>) {
         self.note(pages, |place, expected| {
+            if self.are_of_others {
+                return place.store(expected, Ordering::Release);
+            }
             let _ = place.compare_exchange(0, expected, Ordering::AcqRel, Ordering::Acquire);
         });
     }
@@ -243,8 +251,11 @@ impl Verification {
 
     /// Notes the roots of the commits in a head.
     fn read_head(&self, head: &[u8; HEAD_BYTES]) -> Result<()> {
-        let head =
+        let mut head =
             recognize(head).map_err(|found| EngineError::UnknownLayout { found }.for_redb())?;
+        if head.is_unflushed && self.expectations.are_of_others {
+            head.slots.reverse();
+        }
         *self.geometry.lock().ignore_poison() = Some(head.geometry);
         self.note_tables(&head);
         // A torn commit looks like this: the head names its roots, but pages below them were never
@@ -351,9 +362,13 @@ pub(crate) struct VerifiedFile {
 }
 
 impl VerifiedFile {
-    pub(crate) fn new(file: OpenFile, limits: JournalLimits) -> Self {
-        let file = JournaledFile::new(file, limits);
+    pub(crate) fn new(file: OpenFile, limits: JournalLimits, role: Role) -> Self {
+        let file = JournaledFile::new(file, limits, role);
         let verification = Verification {
+            expectations: Expectations {
+                are_of_others: role == Role::Follower,
+                ..Expectations::default()
+            },
             counters: Arc::clone(&file.counters),
             waiting: Arc::clone(&file.waiting),
             ..Verification::default()
@@ -500,11 +515,11 @@ impl StorageBackend for VerifiedFile {
     }
 
     fn lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<()> {
-        self.at_home()?.file.lock_range(start, end)
+        self.at_home()?.file.lock(start, end)
     }
 
     fn lock_shared_range(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<()> {
-        self.at_home()?.file.lock_shared_range(start, end)
+        self.at_home()?.file.lock_shared(start, end)
     }
 
     fn unlock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<()> {

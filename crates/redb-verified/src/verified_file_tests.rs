@@ -54,7 +54,7 @@ const PAGE: u64 = PAGE_BYTES as u64;
 
 fn file(pages: u64) -> (VerifiedFile, Arc<Verification>, Sparse) {
     let sparse = Sparse::default();
-    let file = VerifiedFile::new(sparse.clone().into(), JournalLimits::NONE);
+    let file = VerifiedFile::new(sparse.clone().into(), JournalLimits::NONE, Role::Alone);
     let verification = Arc::clone(&file.verification);
     file.set_len(pages * PAGE).unwrap();
     (file, verification, sparse)

@@ -7,8 +7,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use crate::engine::{DEAD, EQUAL, EngineResult, ReadableTable, ReadableTableMetadata, overlay};
+use crate::engine::{
+    DEAD, EQUAL, EngineError, EngineResult, ReadableTable, ReadableTableMetadata, overlay,
+};
 use crate::error::{Error, Result};
 use crate::format::{DocumentRow, EqualChunk, LaneSummary, Posting, RunDescriptor, decode_payload};
 use crate::index::{ChunkIter, read_lane};
@@ -48,9 +51,12 @@ fn check_pages_and_tables(
     watch: &mut Watch<'_>,
 ) -> Result<CheckReport> {
     options.validate()?;
-    let options = &options
-        .clone()
-        .files(overlay(path, &options.file_options())?);
+    let at_once = options.clone().wait(Duration::ZERO);
+    let files = match overlay(path, &at_once.file_options(), true) {
+        Err(EngineError::Locked { .. }) => return check_beside_writer(path, options, watch),
+        files => files?,
+    };
+    let options = &options.clone().files(files);
     let mut report = CheckReport::default();
     if !check_pages(path, options, &mut report, watch)? {
         return Ok(report);
@@ -68,6 +74,20 @@ fn check_pages_and_tables(
         checked => checked?,
     }
     Ok(report)
+}
+
+/// Checks the last commit of a store that another process has open for writing.
+fn check_beside_writer(
+    path: &Path,
+    options: &StoreOptions,
+    watch: &mut Watch<'_>,
+) -> Result<CheckReport> {
+    let store = Arc::new(state::open_read_only(path, options)?);
+    let checked = check_rows_and_postings(&SnapshotView::open(&store)?, watch)?;
+    Ok(CheckReport {
+        while_written: true,
+        ..checked
+    })
 }
 
 /// Checks everything of ours. Only a file without damage is opened for writing, in memory.

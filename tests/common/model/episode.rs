@@ -16,7 +16,7 @@ use crate::common::model::steps::{Change, Member, Opened, Step, all_keys};
 use crate::common::oracle::{Entry, Model};
 use crate::common::question::Question;
 use crate::common::verify::{all_reads, same_record, some_queries, whole_snapshot};
-use crate::common::{Place, Random, check_clean};
+use crate::common::{Place, Random, check_clean, impatient};
 
 /// Steps that were taken, and changes that were made, by all tests of the process.
 pub(crate) static STEPS: AtomicU64 = AtomicU64::new(0);
@@ -214,11 +214,10 @@ impl Episode {
         let (path, options) = (self.path(), BulkOptions::new());
         let rebanding = Rebanding::new().expected_documents(2);
         for refused in [
-            Store::open(&path).err(),
-            Store::open_read_only(&path).err(),
-            Store::compact(&path).run().err(),
+            impatient().open(&path).err(),
+            impatient().compact(&path).run().err(),
             Store::reband(&path, &rebanding)
-                .bulk(options.clone())
+                .bulk(options.clone().store(impatient()))
                 .run()
                 .err(),
         ] {

@@ -110,7 +110,10 @@ fn failed_reband_leaves_the_store_unchanged() {
     );
 
     let store = open(&place.store());
-    let locked = Store::reband(place.store(), &rebanding).bulk(small()).run();
+    let impatient = small().store(crate::common::impatient());
+    let locked = Store::reband(place.store(), &rebanding)
+        .bulk(impatient)
+        .run();
     assert!(matches!(locked, Err(Error::Locked { .. })), "{locked:?}");
     assert_eq!(answers(&store.snapshot().unwrap(), 100), before);
     drop(store);

@@ -37,7 +37,7 @@ pub struct Commit {
 /// [`EngineError::Locked`], [`EngineError::Io`].
 pub fn open_commit(path: &Path, options: &FileOptions, any: bool) -> Result<Commit> {
     check_engine()?;
-    let file = OpenFile::open_shared(path, options)?;
+    let file = options.wait_for(|| OpenFile::open_shared(path, options))?;
     let reading = |error| EngineError::io("reading", path, error);
     let (file, lost) = JournaledFile::open_damaged(file).map_err(reading)?;
     let length_bytes = file.len().map_err(reading)?;

@@ -1,0 +1,167 @@
+//! Reads the version of a commit from the file: all of it, or what has changed since an earlier commit.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::engine::{DEAD, DOCUMENTS, EngineResult, META, RUNS, ReadTransaction, ReadableTable};
+use crate::error::{Error, Result};
+use crate::format::header::{self, State};
+use crate::format::{DeadChunk, DocumentRow, TombstoneChanges, decode_run};
+use crate::index::{Memtable, SegmentBuilder};
+use crate::invariant::OrBug;
+use crate::state::context::{SharedContext, document_codes};
+use crate::state::run_set::{Run, RunSet};
+use crate::state::tombstones::Tombstones;
+use crate::state::version_set::Version;
+
+/// Returns the version of a later commit than that of `before`. Reads what was committed since: documents that are in
+/// no run, the descriptions of runs, and the bitmaps of tombstones that have changed.
+///
+/// # Errors
+/// Returns the errors of reading, and [`Error::Corrupt`](crate::Error::Corrupt) if the tables contradict each other.
+pub(super) fn follow(
+    context: &SharedContext,
+    read: &ReadTransaction,
+    state: State,
+    before: &Version,
+) -> Result<Version> {
+    let dead = follow_tombstones(read, &before.dead, before.state.commit)?;
+    check_tombstones(&dead, &state)?;
+    let runs = load_runs(read, &state, context.lanes.kept_lane(), &dead)?;
+    let is_flushed = before.state.sealed_below != state.sealed_below;
+    let memtable = match is_flushed {
+        true => load_memtable(read, context, &state, None)?,
+        false => load_memtable(read, context, &state, Some(before))?,
+    };
+    context
+        .cache
+        .retain_runs(|number| runs.descriptors().any(|run| run.run == number));
+    context.note_documents(state.documents);
+    context
+        .counters
+        .count
+        .commits_followed
+        .add(state.commit.saturating_sub(before.state.commit));
+    Ok(Version {
+        state,
+        runs,
+        memtable,
+        dead,
+    })
+}
+
+/// Rereads the bitmaps that have changed since a commit: all of them if the file does not list that many changes.
+fn follow_tombstones(
+    read: &ReadTransaction,
+    before: &Tombstones,
+    commit: u64,
+) -> Result<Tombstones> {
+    let meta = read.open_table(META).engine()?;
+    let table = read.open_table(DEAD).engine()?;
+    let Some(row) = meta.get(header::TOMBSTONE_CHANGES).engine()? else {
+        return Ok(before.clone());
+    };
+    let changes: TombstoneChanges = header::decode_meta(header::TOMBSTONE_CHANGES, row.value())?;
+    let Some(chunks) = changes.since(commit) else {
+        return Tombstones::read(&table);
+    };
+    let mut changed = BTreeMap::new();
+    for chunk in chunks {
+        let row = table.get(chunk).engine()?;
+        let bitmap = row.map(|row| DeadChunk::decode(chunk, row.value()));
+        changed.insert(chunk, bitmap.transpose()?);
+    }
+    before.with_chunks(changed)
+}
+
+/// Checks that there are as many tombstones as the state counts.
+pub(super) fn check_tombstones(dead: &Tombstones, state: &State) -> Result<()> {
+    let (found, expected) = (dead.len(), state.dead_documents);
+    if found == expected {
+        return Ok(());
+    }
+    let detail = format!("found {found} dead documents, expected {expected} (invariant 4)");
+    Err(Error::corrupt("table dead", detail))
+}
+
+pub(super) fn load_runs(
+    read: &ReadTransaction,
+    state: &State,
+    kept_lane: Option<u16>,
+    dead: &Tombstones,
+) -> Result<RunSet> {
+    let mut runs = RunSet::default();
+    for entry in read.open_table(RUNS).engine()?.iter().engine()? {
+        let (run, row) = entry.engine()?;
+        let descriptor = decode_run(run.value(), kept_lane, row.value())?;
+        if descriptor.inputs.is_empty() {
+            let dead = dead.count_within(&(descriptor.first_id..=descriptor.last_id));
+            runs.insert(Run { descriptor, dead });
+        } else {
+            runs.outputs.push(Arc::new(descriptor));
+        }
+    }
+    let mut contradiction = runs.contradiction(state.sealed_below, state.next_run);
+    if state.sealed_below > state.next_id {
+        contradiction = Some("counters");
+    }
+    if let Some(what) = contradiction {
+        let detail = format!("found {what} that contradict each other (invariant 3)");
+        return Err(Error::corrupt("tables runs and meta", detail));
+    }
+    let in_runs: u64 = runs.current.iter().map(|run| run.dead).sum();
+    if in_runs != dead.len() {
+        let outside = dead.ids().find(|id| runs.position_of(*id).is_none());
+        let id = outside.or_bug("a tombstone outside of the runs")?;
+        let place = format!("table dead, document {id}");
+        let detail = "found its bit, but it is in no run (invariant 4)";
+        return Err(Error::corrupt(place, detail));
+    }
+    Ok(runs)
+}
+
+/// Indexes the documents that are in no run again, from their rows. Those of an earlier version since whose commit
+/// nothing was flushed are indexed already.
+pub(super) fn load_memtable(
+    read: &ReadTransaction,
+    context: &SharedContext,
+    state: &State,
+    before: Option<&Version>,
+) -> Result<Memtable> {
+    let first = before.map_or(state.sealed_below, |before| before.state.next_id);
+    let documents = read.open_table(DOCUMENTS).engine()?;
+    let mut builder = SegmentBuilder::new((0..context.lanes.count()).collect());
+    let mut row = Vec::new();
+    // The memtable itself is never written: these rows serve as its log.
+    for entry in documents.range(first..).engine()? {
+        let (key, bytes) = entry.engine()?;
+        let id = key.value();
+        if id >= state.next_id {
+            // The next insert would overwrite it.
+            let place = format!("table documents, document {id}");
+            let detail = format!(
+                "found it, expected ids below {} (invariant 1)",
+                state.next_id
+            );
+            return Err(Error::corrupt(place, detail));
+        }
+        let stored = DocumentRow::decode(id, bytes.value(), context.shape())?;
+        let key_code = stored.head.key_code();
+        let signature = stored.to_signature(context.recipe);
+        document_codes(context, key_code, &signature, &mut row)?;
+        builder.push(id, &row)?;
+    }
+    let is_possible = match before {
+        None => builder.documents() == state.unsealed_documents,
+        // Earlier ones may have been deleted since.
+        Some(_) => builder.documents() <= state.unsealed_documents,
+    };
+    if !is_possible {
+        let place = format!("table documents, from document {} on", state.sealed_below);
+        let (found, expected) = (builder.documents(), state.unsealed_documents);
+        let detail = format!("found {found} rows, expected {expected} (invariant 1)");
+        return Err(Error::corrupt(place, detail));
+    }
+    let earlier = before.map(|before| before.memtable.clone());
+    earlier.unwrap_or_default().push(builder.build())
+}

@@ -1,0 +1,299 @@
+//! Several processes with one store: readers beside a writer, and writers that wait for each other.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use crate::common::killing::{Running, kills, store_of};
+use crate::common::small::{schema, signature};
+use crate::common::{Place, Random, check_clean};
+use resemblance::{Document, Error, Result, Snapshot, Store, StoreOptions};
+
+const WRITER: &str = "sharing::write_on";
+const STEP: &str = "step";
+
+/// The documents of a store whose history follows from a seed: after each step one commit is made.
+#[derive(Clone, Default)]
+struct History {
+    steps: u64,
+    live: BTreeSet<u32>,
+    next: u32,
+}
+
+/// The changes of one step.
+#[derive(Default)]
+struct Changes {
+    inserted: Vec<u32>,
+    removed: Vec<u32>,
+}
+
+impl History {
+    const SEED: u64 = 45;
+
+    /// Makes the next step, and returns what it changes.
+    fn advance(&mut self) -> Changes {
+        let mut random = Random(Self::SEED.wrapping_mul(1_000_003).wrapping_add(self.steps));
+        self.steps += 1;
+        let mut changes = Changes::default();
+        let live: Vec<u32> = self.live.iter().copied().collect();
+        let is_large = random.below(40) == 0;
+        for _ in 0..random.below(if is_large { 600 } else { 6 }) {
+            changes.inserted.push(self.next);
+            self.next += 1;
+        }
+        if !live.is_empty() {
+            let removed: BTreeSet<u32> = (0..random.below(5)).map(|_| random.pick(&live)).collect();
+            changes.removed.extend(removed);
+        }
+        self.live.extend(&changes.inserted);
+        self.live.retain(|number| !changes.removed.contains(number));
+        changes
+    }
+
+    /// The history after a number of steps.
+    fn at(steps: u64) -> Self {
+        let mut history = Self::default();
+        while history.steps < steps {
+            history.advance();
+        }
+        history
+    }
+
+    /// Brings this history to a later step.
+    fn reach(&mut self, steps: u64) {
+        while self.steps < steps {
+            self.advance();
+        }
+        if self.steps > steps {
+            *self = Self::at(steps);
+        }
+    }
+
+    fn check(&self, snapshot: &Snapshot) -> Result<()> {
+        let step = step_of(snapshot)?;
+        assert_eq!(step, self.steps);
+        let is_marked = u64::from(step > 0);
+        assert_eq!(
+            snapshot.len(),
+            self.live.len() as u64 + is_marked,
+            "step {step}"
+        );
+        let newest = self.next.saturating_sub(30)..self.next + 2;
+        let oldest = 0..self.next.min(10);
+        for number in oldest.chain(newest) {
+            let is_live = self.live.contains(&number);
+            assert_eq!(snapshot.contains(number.to_le_bytes())?, is_live);
+            let found = snapshot.query(&signature(number)).run()?;
+            let keys: Vec<&[u8]> = found.iter().filter_map(|found| found.key()).collect();
+            let expected: &[&[u8]] = if is_live {
+                &[&number.to_le_bytes()]
+            } else {
+                &[]
+            };
+            assert_eq!(keys, expected, "document {number} at step {step}");
+        }
+        Ok(())
+    }
+
+    fn check_all(&self, snapshot: &Snapshot) -> Result<()> {
+        let mut found = BTreeSet::new();
+        for record in snapshot.iter() {
+            found.insert(record?.key().unwrap().to_vec());
+        }
+        found.remove(STEP.as_bytes());
+        let live = self.live.iter();
+        let expected: BTreeSet<_> = live.map(|number| number.to_le_bytes().to_vec()).collect();
+        assert_eq!(found, expected);
+        Ok(())
+    }
+}
+
+fn step_of(snapshot: &Snapshot) -> Result<u64> {
+    let record = snapshot.get(STEP)?;
+    let step = record.map(|record| u64::from_le_bytes(record.payload().try_into().unwrap()));
+    Ok(step.unwrap_or(0))
+}
+
+fn options() -> StoreOptions {
+    StoreOptions::new()
+        .flush_after(64)
+        .merge_slice(256)
+        .journal(1 << 16, 2)
+}
+
+fn make_step(store: &Store, history: &mut History) {
+    let changes = history.advance();
+    let mut transaction = store.begin_write().unwrap();
+    for number in changes.inserted {
+        transaction
+            .insert(number.to_le_bytes(), &signature(number))
+            .unwrap();
+    }
+    for number in changes.removed {
+        assert!(transaction.remove(number.to_le_bytes()).unwrap().is_some());
+    }
+    let payload = history.steps.to_le_bytes();
+    let marker = Document::new(STEP).payload(&payload);
+    transaction.upsert(marker, &signature(u32::MAX)).unwrap();
+    transaction.commit().unwrap();
+}
+
+/// Not a test of its own: a process that goes on with the history until it is killed.
+#[test]
+fn write_on() {
+    let Some(path) = store_of(WRITER) else {
+        return;
+    };
+    let mut store = options().open(&path).unwrap();
+    let mut history = History::at(step_of(&store.snapshot().unwrap()).unwrap());
+    let mut random = Random(history.steps);
+    loop {
+        make_step(&store, &mut history);
+        println!("{}.", history.steps);
+        if random.below(50) == 0 {
+            drop(store);
+            store = options().open(&path).unwrap();
+        }
+    }
+}
+
+/// What one reader has seen.
+#[derive(Default)]
+struct Seen {
+    /// The number of times that there was a new commit.
+    steps: u64,
+    /// Snapshots of a file that was recovered in memory, which ended when a writer recovered it.
+    ended: u64,
+    last: u64,
+}
+
+/// Reads until some time, and holds snapshots for a while.
+fn follow_for(store: &Store, seed: u64, end: Instant) -> Seen {
+    let mut random = Random(seed);
+    let mut history = History::default();
+    let mut held: Vec<Snapshot> = Vec::new();
+    let mut seen = Seen::default();
+    while Instant::now() < end {
+        let is_old = held.len() > 5;
+        let outcome = if is_old {
+            check_old(&held.swap_remove(random.below(5) as usize))
+        } else {
+            check_new(store, &mut history, &mut seen).map(|new| {
+                if random.below(10) == 0 {
+                    held.push(new);
+                }
+            })
+        };
+        match outcome {
+            Ok(()) => {}
+            Err(Error::Closed { .. }) => seen.ended += 1,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    for old in held {
+        if let Err(error) = check_old(&old) {
+            assert!(matches!(error, Error::Closed { .. }), "{error}");
+        }
+    }
+    seen
+}
+
+fn check_new(store: &Store, history: &mut History, seen: &mut Seen) -> Result<Snapshot> {
+    let snapshot = store.snapshot()?;
+    let step = step_of(&snapshot)?;
+    assert!(
+        step >= seen.last,
+        "a later snapshot is of an earlier commit"
+    );
+    seen.steps += u64::from(step > seen.last);
+    seen.last = step;
+    history.reach(step);
+    history.check(&snapshot)?;
+    Ok(snapshot)
+}
+
+fn check_old(snapshot: &Snapshot) -> Result<()> {
+    let history = History::at(step_of(snapshot)?);
+    history.check(snapshot)?;
+    history.check_all(snapshot)
+}
+
+#[test]
+fn readers_see_each_commit_of_another_process_and_only_whole_ones() {
+    let place = Place::new();
+    let path = place.store();
+    options().create(&path, schema()).unwrap();
+    let reader = options().open_read_only(&path).unwrap();
+    let (rounds, mut followed) = (kills(6), 0);
+    for round in 0..rounds {
+        let running = Running::start(WRITER, &path);
+        let end = Instant::now() + Duration::from_millis(500);
+        let seen = std::thread::scope(|scope| {
+            let old = scope.spawn(|| follow_for(&reader, round, end));
+            let new = scope.spawn(|| {
+                let reader = options().open_read_only(&path).unwrap();
+                follow_for(&reader, round + 1_000, end)
+            });
+            [old.join().unwrap(), new.join().unwrap()]
+        });
+        followed += seen[0].steps + seen[1].steps;
+        let printed = running.kill_after(1, Duration::ZERO);
+        let acknowledged = printed.last().and_then(|line| line.rsplit(' ').next());
+        let acknowledged: u64 = acknowledged.unwrap().parse().unwrap();
+        // Nothing that was acknowledged is lost, whoever reads.
+        for reader in [&reader, &options().open_read_only(&path).unwrap()] {
+            let after = reader.snapshot().unwrap();
+            let step = step_of(&after).unwrap();
+            assert!(step >= acknowledged.max(seen[0].last).max(seen[1].last));
+            check_old(&after).unwrap();
+        }
+    }
+    assert!(followed > 3 * rounds, "{followed} steps in {rounds} rounds");
+    drop(reader);
+    drop(options().open(&path).unwrap());
+    check_clean(&path);
+}
+
+#[test]
+fn a_second_writer_waits_for_the_first_and_then_says_who_it_is() {
+    let place = Place::new();
+    let path = place.store();
+    let store = options().create(&path, schema()).unwrap();
+    let impatient = options().wait(Duration::from_millis(50));
+    let refused = impatient.open(&path).err().unwrap();
+    assert!(matches!(&refused, Error::Locked { .. }), "{refused}");
+    if cfg!(target_os = "linux") {
+        assert!(
+            refused
+                .to_string()
+                .ends_with("another handle of this process"),
+            "{refused}"
+        );
+    }
+    let waiting = std::thread::spawn({
+        let path = path.clone();
+        move || {
+            options()
+                .open(path)
+                .map(|store| store.snapshot().unwrap().len())
+        }
+    });
+    std::thread::sleep(Duration::from_millis(100));
+    store.insert("a", &signature(1)).unwrap();
+    drop(store);
+    assert_eq!(waiting.join().unwrap().unwrap(), 1);
+}
+
+#[test]
+fn a_writer_with_a_process_beside_it_is_named() {
+    let place = Place::new();
+    let path = place.store();
+    options().create(&path, schema()).unwrap();
+    let running = Running::start(WRITER, &path);
+    std::thread::sleep(Duration::from_millis(300));
+    let refused = options().wait(Duration::ZERO).open(&path).err().unwrap();
+    let Error::Locked { holder, .. } = &refused else {
+        panic!("{refused}");
+    };
+    assert!(!cfg!(target_os = "linux") || holder.is_some(), "{refused}");
+    running.kill_after(1, Duration::ZERO);
+}
