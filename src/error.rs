@@ -2,9 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use redb_verified::{EngineError, describe_holder};
-
-pub use redb_verified::LockHolder;
+use redb_verified::EngineError;
 
 use resemblance_sketch::SketchError;
 
@@ -210,12 +208,12 @@ pub enum Error {
     },
     /// Another process, or another handle of this one, has the file open in a way that excludes this one, and kept it
     /// for longer than [`StoreOptions::wait`](crate::StoreOptions::wait).
-    #[error("{} is in use by {}", path.display(), describe_holder(holder.as_ref()))]
+    #[error("{} is in use by {holder}", path.display())]
     Locked {
         /// The file.
         path: PathBuf,
-        /// The process that has it, where the system shows that.
-        holder: Option<LockHolder>,
+        /// The process that has it: its program and its number where the system shows them.
+        holder: String,
     },
     /// A process has the file open that shares files in another way, because it was built with another release of this
     /// crate or of redb. Nothing was read or written.

@@ -136,7 +136,7 @@ mod write;
 pub use build::{BulkBuild, BulkOptions, DuplicateKeys};
 #[doc(hidden)]
 pub use engine::{Access, Files};
-pub use error::{Error, LockHolder, Result};
+pub use error::{Error, Result};
 pub use group_commit::{Closed, Queue, Ticket};
 pub use id::DocumentId;
 #[doc(hidden)]

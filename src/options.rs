@@ -38,6 +38,7 @@ pub struct StoreOptions {
     is_without_lock: bool,
     is_written_at_once: bool,
     is_alone: bool,
+    shared_writers: Option<bool>,
     wait: Duration,
     files: FileSource,
 }
@@ -68,9 +69,40 @@ impl StoreOptions {
             is_without_lock: false,
             is_written_at_once: false,
             is_alone: false,
+            shared_writers: None,
             wait: Duration::from_secs(10),
             files: FileSource::default(),
         }
+    }
+
+    /// Sets whether any number of processes take turns in writing the store. A new store notes it; opening an existing one
+    /// with another setting than it has changes it, once no other process has the store open. Default: as the store has
+    /// it, and a new one has one writer at a time.
+    ///
+    /// Each write transaction is a turn. A process that writes alone keeps the turn's data in its caches; after a turn of
+    /// another process it follows what was committed. [`insert_if_new`](crate::Store::insert_if_new) is atomic among all
+    /// of them: of two near-duplicates that two processes insert at once, one is new.
+    ///
+    /// It has a price: each commit also writes which pages of the file are free, about 1/16,384 of the file. A store with
+    /// one writer does not, and other processes can read it all the same.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, StoreOptions, Text};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("pages.rsm");
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// // As in two processes:
+    /// let one = StoreOptions::new().shared_writers(true).create(&path, schema)?;
+    /// let other = Store::open(&path)?;
+    /// let page = one.sketch_text("to be or not to be")?;
+    /// assert!(one.insert_if_new("1", &page)?.is_new());
+    /// assert!(!other.insert_if_new("2", &page)?.is_new());
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    #[must_use]
+    pub fn shared_writers(mut self, on: bool) -> Self {
+        self.shared_writers = Some(on);
+        self
     }
 
     /// Sets how long to wait for another process, or another handle of this one, that has the store open for writing.
@@ -380,6 +412,11 @@ impl StoreOptions {
         }
     }
 
+    /// Returns whether several processes are to write the store, if the caller has said so.
+    pub(crate) fn wants_shared_writers(&self) -> Option<bool> {
+        self.shared_writers
+    }
+
     /// Returns the options for a file that no other process may have open.
     pub(crate) fn alone(&self) -> Self {
         Self {
@@ -403,9 +440,13 @@ impl StoreOptions {
             journal: self.journal,
             is_filled_at_once: self.is_written_at_once,
             is_without_lock: self.is_without_lock,
-            sharing: match self.is_alone || self.is_written_at_once {
-                true => Sharing::Alone,
-                false => Sharing::OneWriter,
+            sharing: match (
+                self.is_alone || self.is_written_at_once,
+                self.shared_writers,
+            ) {
+                (true, _) => Sharing::Alone,
+                (false, Some(true)) => Sharing::ManyWriters,
+                (false, _) => Sharing::OneWriter,
             },
             wait: self.wait,
         }

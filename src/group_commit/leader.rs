@@ -312,6 +312,8 @@ impl GroupCommit {
     fn shared_snapshot(self: &Arc<Self>) -> Result<SnapshotView> {
         let mut shared = self.shared_snapshot.lock().ignore_poison();
         if let Some(inner) = shared.upgrade()
+            // Other processes may have committed since.
+            && !self.store.engine.has_peers
             && self.store.versions.is_current(inner.version.state.commit)
         {
             return Ok(SnapshotView { inner });

@@ -157,6 +157,9 @@ pub(crate) fn open(path: &Path, options: &StoreOptions) -> Result<OpenStore> {
     let began = Instant::now();
     options.validate()?;
     let found = peek(path, options)?;
+    if let Some(are_many) = options.wants_shared_writers().filter(|_| found.may_write) {
+        RedbFile::set_many_writers(path, &options.file_options(), are_many)?;
+    }
     if !found.may_write {
         let engine = RedbFile::open_read_only(path, &options.file_options())?;
         let store = load(path, engine, options, false)?;
@@ -269,10 +272,7 @@ fn open_or_recover(
         .and_then(|engine| load(path, engine, &in_memory, false));
     if !is_current() {
         // A writer recovers the file itself: it is read beside that one.
-        return Err(EngineError::Locked {
-            path: path.into(),
-            holder: None,
-        });
+        return Err(EngineError::locked(path));
     }
     let how = "recovered in memory after a crash, and opened for reading";
     let store = recovered.map(|store| OpenStore {

@@ -24,7 +24,7 @@ pub(crate) struct OpenStore {
     pub(crate) writer_lock: Arc<WriterLock>,
     /// True if this release and this handle may write.
     pub(crate) writable: bool,
-    /// What is needed to read beside a writer that recovers the file, if it was recovered in memory.
+    /// The way to read beside a writer that recovers the file, if this handle has recovered it in memory.
     pub(super) recovered: Option<Recovered>,
     /// Declared, and so dropped, after the engine: the file is closed before that is logged.
     pub(super) session: Option<Session>,
@@ -42,7 +42,10 @@ impl OpenStore {
     /// Begins a transaction of the engine.
     pub(crate) fn begin_write(&self) -> Result<WriteTransaction> {
         let mut write = self.engine.begin_write()?;
-        write.set_quick_repair(self.context.options.quick_repair);
+        // Where others write, too, it is always on.
+        if !self.engine.has_peers {
+            write.set_quick_repair(self.context.options.quick_repair);
+        }
         Ok(write)
     }
 
@@ -50,13 +53,21 @@ impl OpenStore {
     /// of other processes.
     pub(crate) fn snapshot(&self) -> Result<(ReadTransaction, Arc<Version>)> {
         self.versions.snapshot(&self.engine, |read, state, before| {
-            if self.writable {
+            if self.writable && !self.engine.has_peers {
                 let place = format!("table {}, row {}", header::META, header::STATE);
                 let detail = format!("commit {} is none that this handle made", state.commit);
                 return Err(Error::corrupt(place, detail));
             }
             follow(&self.context, read, state, before)
         })
+    }
+
+    /// Follows the commits of other processes, after whose turn this one writes.
+    pub(crate) fn begin_turn(&self) -> Result<()> {
+        match self.engine.has_peers {
+            true => self.snapshot().map(drop),
+            false => Ok(()),
+        }
     }
 
     pub(crate) fn schema(&self) -> &Schema {

@@ -69,7 +69,11 @@ const MANY_REMOVED: u64 = 1_000;
 impl Writer {
     pub(crate) fn begin(store: Arc<OpenStore>) -> Result<Self> {
         store.context.health.check_writes()?;
-        let write = store.context.run_checked(|| store.begin_write())?;
+        let write = store.context.run_checked(|| {
+            let write = store.begin_write()?;
+            store.begin_turn()?;
+            Ok(write)
+        })?;
         let latest = store.versions.latest()?;
         let lanes = store.context.lanes.count();
         let kept_lane = store.context.lanes.kept_lane();

@@ -253,6 +253,80 @@ fn readers_see_each_commit_of_another_process_and_only_whole_ones() {
     check_clean(&path);
 }
 
+const PEER: &str = "sharing::insert_new_ones";
+
+/// Not a test of its own: a process that inserts documents of others as well, each if it is new, until it is killed.
+#[test]
+fn insert_new_ones() {
+    let Some(path) = store_of(PEER) else {
+        return;
+    };
+    let store = options().open(&path).unwrap();
+    let process = std::process::id();
+    let mut random = Random(process.into());
+    for attempt in 0u32.. {
+        // A few numbers ahead of what is there, so that processes meet.
+        let number = store.snapshot().unwrap().len() as u32 + random.below(4) as u32;
+        let key = format!("{process}/{attempt}");
+        let novelty = store
+            .insert_if_new(key.as_str(), &signature(number))
+            .unwrap();
+        if novelty.is_new() {
+            println!("new {number}.");
+        }
+        if random.below(200) == 0 {
+            store.snapshot().unwrap().check().run().unwrap();
+        }
+    }
+}
+
+#[test]
+fn of_near_duplicates_that_several_processes_insert_one_is_new() {
+    let place = Place::new();
+    let path = place.store();
+    options()
+        .shared_writers(true)
+        .create(&path, schema())
+        .unwrap();
+    let reader = options().open_read_only(&path).unwrap();
+    let mut inserted: Vec<u32> = Vec::new();
+    for round in 0..kills(4) {
+        let processes: Vec<Running> = (0..3).map(|_| Running::start(PEER, &path)).collect();
+        std::thread::sleep(Duration::from_millis(800));
+        let before = reader.snapshot().unwrap().len();
+        let mut new_in_each = Vec::new();
+        for (place, running) in processes.into_iter().enumerate() {
+            // The others go on within a second, though this one was killed in its turn.
+            let printed = running.kill_after(u64::from(place == 0), Duration::from_millis(150));
+            let numbers = printed
+                .iter()
+                .filter_map(|line| line.rsplit(' ').next()?.parse::<u32>().ok());
+            let before = inserted.len();
+            inserted.extend(numbers);
+            new_in_each.push(inserted.len() - before);
+        }
+        assert!(
+            new_in_each.iter().all(|new| *new > 0),
+            "round {round}: {new_in_each:?}"
+        );
+        let snapshot = options().open_read_only(&path).unwrap().snapshot().unwrap();
+        assert!(snapshot.len() >= before);
+        let distinct: BTreeSet<u32> = inserted.iter().copied().collect();
+        assert_eq!(
+            distinct.len(),
+            inserted.len(),
+            "a document was new to two processes"
+        );
+        // Each process may have been killed before it could print the last one.
+        let extra = snapshot.len() - inserted.len() as u64;
+        assert!(extra <= 3 * (round + 1), "{extra} more in round {round}");
+        for number in distinct {
+            assert_eq!(snapshot.query(&signature(number)).run().unwrap().len(), 1);
+        }
+        check_clean(&path);
+    }
+}
+
 #[test]
 fn a_second_writer_waits_for_the_first_and_then_says_who_it_is() {
     let place = Place::new();
@@ -294,6 +368,9 @@ fn a_writer_with_a_process_beside_it_is_named() {
     let Error::Locked { holder, .. } = &refused else {
         panic!("{refused}");
     };
-    assert!(!cfg!(target_os = "linux") || holder.is_some(), "{refused}");
+    assert!(
+        !cfg!(target_os = "linux") || holder.contains("(process "),
+        "{refused}"
+    );
     running.kill_after(1, Duration::ZERO);
 }

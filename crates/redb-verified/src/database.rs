@@ -8,9 +8,10 @@ use redb::{
     WriteTransaction,
 };
 
-use crate::engine_error::{EngineError, Result};
+use crate::engine_error::{EngineError, PAGE_PLACE, Result};
 use crate::file_counters::FileCounters;
-use crate::files::{Access, FileOptions, OpenFile};
+use crate::files::{Access, FileOptions, OpenFile, Sharing};
+use crate::journal::{PUBLISHED_BYTES, WRITERS_OFFSET, encode_published, parse_published};
 use crate::journaled_file::Role;
 use crate::layout_check::check_engine;
 use crate::page_finder::PageFinder;
@@ -29,6 +30,8 @@ pub struct RedbFile {
     database: PanicSafe<Handle>,
     /// Counters of the reads and writes of the file.
     pub counters: Arc<FileCounters>,
+    /// True if other processes may commit to the file while this one has it open for writing.
+    pub has_peers: bool,
     /// `None` where the file can be read through the engine alone.
     pub page_finder: Option<PageFinder>,
 }
@@ -41,10 +44,13 @@ enum Handle {
 impl RedbFile {
     /// Lets redb open a database in a file, or create one in an empty file that can be written.
     fn new(file: OpenFile, path: &Path, access: Access, options: &FileOptions) -> Result<Self> {
-        let (mode, role) = match (options.is_shared(), access) {
-            (false, _) => (ConcurrencyMode::ExclusiveWriter, Role::Alone),
-            (true, Access::Read) => (ConcurrencyMode::SingleWriter, Role::Follower),
-            (true, _) => (ConcurrencyMode::SingleWriter, Role::Publisher),
+        let is_shared = options.is_shared();
+        let (mode, role) = match (options.sharing, access) {
+            _ if !is_shared => (ConcurrencyMode::ExclusiveWriter, Role::Alone),
+            (Sharing::ManyWriters, Access::Read) => (ConcurrencyMode::MultiWriter, Role::Follower),
+            (Sharing::ManyWriters, _) => (ConcurrencyMode::MultiWriter, Role::Peer),
+            (_, Access::Read) => (ConcurrencyMode::SingleWriter, Role::Follower),
+            (_, _) => (ConcurrencyMode::SingleWriter, Role::Publisher),
         };
         let file = VerifiedFile::new(file, options.journal, role);
         let verification = Arc::clone(&file.verification);
@@ -66,6 +72,7 @@ impl RedbFile {
         Ok(Self {
             database: PanicSafe::new(opened),
             counters: Arc::clone(&verification.counters),
+            has_peers: role == Role::Peer,
             page_finder: PageFinder::open(path, options, &verification),
         })
     }
@@ -95,6 +102,9 @@ impl RedbFile {
             if options.is_filled_at_once {
                 created.with_writable(|database| Ok(database.compact()?))?;
             }
+            if options.sharing == Sharing::ManyWriters {
+                note_writers(path, options, true)?;
+            }
             Ok(created)
         };
         create().inspect_err(|_| {
@@ -116,13 +126,33 @@ impl RedbFile {
     /// Opens a file that exists, once no other process is in the way, or returns the error of that.
     fn open_for(path: &Path, access: Access, options: &FileOptions) -> Result<Self> {
         options.wait_for(|| {
-            let open =
-                |options| Self::new(open_file(path, access, options)?, path, access, options);
+            let open = |options: &FileOptions| {
+                let (file, sharing) = open_file(path, access, options)?;
+                let as_noted = FileOptions {
+                    sharing,
+                    ..options.clone()
+                };
+                Self::new(file, path, access, &as_noted)
+            };
             match open(options) {
                 Err(EngineError::RangeLocksUnsupported) => open(&options.alone()),
                 opened => opened,
             }
         })
+    }
+
+    /// Changes whether several processes take turns in writing a file. Waits until this process has it alone.
+    ///
+    /// # Errors
+    /// Returns the errors of [`open`](Self::open).
+    pub fn set_many_writers(path: &Path, options: &FileOptions, are_many: bool) -> Result<()> {
+        let (_, sharing) = open_file(path, Access::Read, options)?;
+        if (sharing == Sharing::ManyWriters) == are_many {
+            return Ok(());
+        }
+        let file = Self::open(path, &options.alone())?;
+        note_writers(path, options, are_many)?;
+        file.close()
     }
 
     /// Opens a file for reading.
@@ -152,8 +182,10 @@ impl RedbFile {
     /// # Errors
     /// Returns the errors of [`close`](Self::close) and [`open`](Self::open).
     pub fn close_packed(self, path: &Path, options: &FileOptions) -> Result<()> {
+        let has_peers = self.has_peers;
         self.close()?;
-        if !is_sparse(path, options)? {
+        // Packing has the file alone, and others wait for it.
+        if has_peers || !is_sparse(path, options)? {
             return Ok(());
         }
         match Self::open(path, options) {
@@ -244,7 +276,9 @@ pub fn verify_pages<E: From<EngineError>>(
 
 /// Opens a file that exists, and looks at its first bytes before the engine does, which would make a
 /// database of an empty file.
-fn open_file(path: &Path, access: Access, options: &FileOptions) -> Result<OpenFile> {
+///
+/// Also returns how it is shared, which is noted in the file.
+fn open_file(path: &Path, access: Access, options: &FileOptions) -> Result<(OpenFile, Sharing)> {
     check_engine()?;
     let file = OpenFile::open(path, access, options)?;
     let reading = |error| EngineError::io("reading", path, error);
@@ -263,7 +297,38 @@ fn open_file(path: &Path, access: Access, options: &FileOptions) -> Result<OpenF
     if check_head(&head) == HeadSeal::Foreign {
         return foreign("it is a redb database that no store is in");
     }
-    Ok(file)
+    let mut writers = [0; PUBLISHED_BYTES];
+    let is_there = file.len().map_err(reading)? >= (WRITERS_OFFSET + PUBLISHED_BYTES) as u64;
+    if is_there {
+        file.read(WRITERS_OFFSET as u64, &mut writers)
+            .map_err(reading)?;
+    }
+    let sharing = match (options.sharing, parse_published(&writers)) {
+        (Sharing::Alone, _) => Sharing::Alone,
+        (_, Some(0)) => Sharing::OneWriter,
+        (_, Some(1)) => Sharing::ManyWriters,
+        (_, Some(_)) => {
+            let found = "a way of sharing that this release does not know".to_owned();
+            return Err(EngineError::UnknownLayout { found });
+        }
+        (_, None) => {
+            let place = format!("{PAGE_PLACE}0, byte {WRITERS_OFFSET}");
+            return Err(EngineError::corrupt(place, "found a wrong checksum"));
+        }
+    };
+    Ok((file, sharing))
+}
+
+/// Notes in a file that this process alone has open whether several processes take turns in writing it.
+///
+/// # Errors
+/// [`EngineError::Io`].
+fn note_writers(path: &Path, options: &FileOptions, are_many: bool) -> Result<()> {
+    let writing = |error| EngineError::io("writing", path, error);
+    let file = options.files.0.open(path, Access::Write).map_err(writing)?;
+    let noted = encode_published(are_many.into());
+    file.write(WRITERS_OFFSET as u64, &noted).map_err(writing)?;
+    file.sync_data().map_err(writing)
 }
 
 /// Returns true if a good part of a file was never written: the engine has doubled it to have room, and filled

@@ -4,7 +4,6 @@ use std::io::ErrorKind;
 use std::panic::Location;
 use std::path::{Path, PathBuf};
 
-use crate::lock_holder::{LockHolder, describe_holder};
 use crate::page_layout::PAGE_BYTES;
 
 /// An error of a file. The variants differ in what the caller can do about them.
@@ -64,12 +63,12 @@ pub enum EngineError {
         detail: String,
     },
     /// Another process, or another handle of this one, has the file open.
-    #[error("{} is in use by {}", path.display(), describe_holder(holder.as_ref()))]
+    #[error("{} is in use by {holder}", path.display())]
     Locked {
         /// The file.
         path: PathBuf,
-        /// The process that has it, where the system shows that.
-        holder: Option<LockHolder>,
+        /// The process that has it: its program and its number where the system shows them.
+        holder: String,
     },
     /// A process has the file open that shares files in another way, because it was built with another release.
     #[error(
@@ -184,10 +183,10 @@ impl EngineError {
     }
 
     /// Returns the error of a file that another process has; the one who waits for it finds out which.
-    pub(crate) fn locked(path: &Path) -> Self {
+    pub fn locked(path: &Path) -> Self {
         Self::Locked {
             path: path.into(),
-            holder: None,
+            holder: "another process or handle".to_owned(),
         }
     }
 

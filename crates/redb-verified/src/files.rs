@@ -6,6 +6,7 @@ use std::io::{Error, ErrorKind, Result};
 use std::ops::{Bound, Deref};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -99,6 +100,9 @@ pub enum Sharing {
     /// One process writes, and any number of others read beside it. Where the system has no locks of byte ranges,
     /// this is as [`Alone`](Self::Alone).
     OneWriter,
+    /// Any number of processes take turns in writing, and any number of others read. The file says so, and is shared
+    /// in this way whenever it is opened to be shared.
+    ManyWriters,
 }
 
 /// The settings that opening a file takes.
@@ -138,7 +142,7 @@ impl FileOptions {
     /// True if other processes may read the file while this one writes it.
     pub(crate) fn is_shared(&self) -> bool {
         let has_ranges = cfg!(any(target_os = "linux", target_vendor = "apple"));
-        has_ranges && self.sharing == Sharing::OneWriter && self.files.0.are_shared()
+        has_ranges && self.sharing != Sharing::Alone && self.files.0.are_shared()
     }
 
     /// Returns these options for a file that no other process may have open.
@@ -162,8 +166,8 @@ impl FileOptions {
         loop {
             match attempt() {
                 Err(EngineError::Locked { .. }) if Instant::now() < deadline => {}
-                Err(EngineError::Locked { path, .. }) => {
-                    let holder = find_holder(&path);
+                Err(EngineError::Locked { path, holder }) => {
+                    let holder = find_holder(&path).unwrap_or(holder);
                     return Err(EngineError::Locked { path, holder });
                 }
                 outcome => return outcome,
@@ -185,12 +189,21 @@ pub(crate) struct OpenFile {
     reader: Option<HomeProcess>,
     /// The time to wait for a lock that another process holds for a moment.
     wait: Duration,
+    /// True if this process was the last to write, as far as it knows.
+    had_turn: AtomicBool,
 }
 
 /// The bytes of redb's protocol for several processes, whose locks a reader without the engine takes and asks for.
 const LOCK_BASE: u64 = 1 << 62;
+pub(crate) const WRITER_BYTE: u64 = LOCK_BASE;
 const SHARED_WRITER_BYTE: u64 = LOCK_BASE + 1;
 const WHOLE_FILE_READER_BYTE: u64 = LOCK_BASE + 3;
+
+/// A process that waits for its turn to write shares the lock of this byte, one of those that redb leaves to its users.
+const WAITING_BYTE: u64 = LOCK_BASE + 900;
+
+/// A process that waits takes its turn within some tenths of a millisecond, unless it was stopped.
+const MAX_COURTESY: Duration = Duration::from_millis(2);
 
 /// The head is locked for some microseconds at a time.
 const MIN_HEADER_WAIT: Duration = Duration::from_secs(1);
@@ -221,6 +234,7 @@ impl OpenFile {
             locked_path: must_lock.then(|| path.into()),
             reader: None,
             wait: options.wait.max(MIN_HEADER_WAIT),
+            had_turn: AtomicBool::new(false),
         })
     }
 
@@ -309,6 +323,29 @@ impl OpenFile {
         self.wait_for_lock(|| self.try_lock_shared(start, end))
     }
 
+    /// Waits for the turn to write. A process that has just had it lets those go first that wait.
+    pub(crate) fn lock_turn(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<()> {
+        let waiting = Bound::Included(WAITING_BYTE);
+        let is_waited_for = || matches!(self.query_lock(waiting, waiting), Ok(true));
+        if self.had_turn.swap(false, Ordering::Relaxed) && is_waited_for() {
+            let began = Instant::now();
+            let is_free = || matches!(self.query_lock(start, end), Ok(false));
+            while began.elapsed() < MAX_COURTESY && is_free() {
+                sleep(LOCK_PAUSE);
+            }
+        }
+        if !self.try_lock(start, end)? {
+            let is_announced = matches!(self.try_lock_shared(waiting, waiting), Ok(true));
+            let locked = self.lock(start, end);
+            if is_announced {
+                self.backend.unlock_range(waiting, waiting)?;
+            }
+            locked?;
+        }
+        self.had_turn.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
     /// Asks again and again: a process that was stopped while it holds the lock must not stop this one as well.
     fn wait_for_lock(&self, try_lock: impl Fn() -> Locked<bool>) -> Locked<()> {
         let began = Instant::now();
@@ -325,10 +362,9 @@ impl OpenFile {
             }
         }
         let path = self.locked_path.clone().unwrap_or_default();
-        let holder = find_holder(&path);
-        Err(BackendError::Io(
-            EngineError::Locked { path, holder }.for_redb(),
-        ))
+        let locked = EngineError::locked(&path);
+        let named = find_holder(&path).map(|holder| EngineError::Locked { path, holder });
+        Err(BackendError::Io(named.unwrap_or(locked).for_redb()))
     }
 
     /// Refuses to do without a lock of the whole file, the last one that redb asks for.
@@ -384,6 +420,7 @@ impl<B: StorageBackend> From<B> for OpenFile {
             locked_path: None,
             reader: None,
             wait: MIN_HEADER_WAIT,
+            had_turn: AtomicBool::new(false),
         }
     }
 }

@@ -56,6 +56,10 @@ pub(crate) const PUBLISHED_OFFSET: usize = 512;
 /// Length of a published number with its checksum.
 pub(crate) const PUBLISHED_BYTES: usize = 16;
 
+/// Where it is noted whether several processes take turns in writing the file, in the form of a published number. This
+/// is written once, and so in its own sector.
+pub(crate) const WRITERS_OFFSET: usize = 1_024;
+
 /// Encodes the number of the last record that is synced. Other processes read the records up to that one.
 pub(crate) fn encode_published(number: u64) -> [u8; PUBLISHED_BYTES] {
     let number = number.to_le_bytes();
@@ -231,6 +235,57 @@ pub(crate) fn read_published_records(
         records.end += length;
     }
     Ok(Some(records))
+}
+
+/// What follows the published records of a journal.
+pub(super) struct UnpublishedRecords {
+    pub(super) pages: BTreeMap<u64, JournaledPage>,
+    /// The byte of the journal behind the whole ones.
+    pub(super) end: u64,
+    /// The number behind theirs.
+    pub(super) next_number: u64,
+    /// True if the writer has ended in the midst of a further one.
+    pub(super) has_part: bool,
+}
+
+/// Reads the whole records from a byte on, of which the first has the number `first`: the writer has ended before it
+/// could publish them.
+pub(crate) fn read_unpublished_records(
+    at: u64,
+    bytes: u64,
+    first: u64,
+    read: &dyn Fn(u64, &mut [u8]) -> Result<()>,
+) -> Result<UnpublishedRecords> {
+    let mut records = UnpublishedRecords {
+        pages: BTreeMap::new(),
+        end: at,
+        next_number: first,
+        has_part: false,
+    };
+    while records.end + SECTOR_BYTES as u64 <= bytes {
+        let mut sector = [0; SECTOR_BYTES];
+        read(records.end, &mut sector)?;
+        records.has_part = match Sector::parse(&sector) {
+            Sector::Of { number, .. } => number >= records.next_number,
+            Sector::Damaged => true,
+            Sector::Empty => false,
+        };
+        if !records.has_part {
+            break;
+        }
+        let found = read_record(records.end, bytes, records.next_number, read)?;
+        let FoundRecord::Record(stream, length) = found else {
+            break;
+        };
+        let Some(pages) = pages_of(&stream) else {
+            break;
+        };
+        records.pages.extend(pages);
+        records.end += length;
+        records.next_number += 1;
+        records.has_part = false;
+    }
+    Ok(records)
 }
 
 /// Returns true if a sector from some byte of a journal on is of a later record than the one with `number`.

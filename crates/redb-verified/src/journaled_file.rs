@@ -27,17 +27,17 @@ use crate::files::{JournalLimits, OpenFile};
 use crate::journal::{
     JournalRecords, JournaledPage, NOTE_BYTES, Note, PUBLISHED_BYTES, PUBLISHED_OFFSET,
     PublishedRecords, encode_published, encode_record, parse_published, read_published_records,
-    read_records, trimmed,
+    read_records, read_unpublished_records, trimmed,
 };
 use crate::page_layout::{
-    ENGINE_MAGIC, HeadSeal, PAGE_BYTES, SEALED_HEAD_BYTES, check_head, copy, flushed_head,
-    is_unflushed,
+    ENGINE_MAGIC, HEAD_BYTES, Head, HeadSeal, PAGE_BYTES, SEALED_HEAD_BYTES, check_head, copy,
+    flushed_head, is_unflushed,
 };
 use crate::process::IgnorePoison;
 
 const PAGE: u64 = PAGE_BYTES as u64;
 
-/// What a handle does for those of other processes.
+/// The part that a handle plays among those of other processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Role {
     /// Nobody else has the file open.
@@ -47,12 +47,26 @@ pub(crate) enum Role {
     Publisher,
     /// This handle reads, and another process may write.
     Follower,
+    /// This handle and those of other processes take turns in writing, and all of them read.
+    Peer,
+}
+
+impl Role {
+    /// Returns true if other processes read what this handle writes.
+    fn publishes(self) -> bool {
+        matches!(self, Self::Publisher | Self::Peer)
+    }
+
+    /// Returns true if this handle reads what other processes write.
+    pub(crate) fn follows(self) -> bool {
+        matches!(self, Self::Follower | Self::Peer)
+    }
 }
 
 /// A follower meets bytes that are being written. They are whole after some microseconds, unless the writer has
 /// ended in the midst of them.
 const FOLLOW_ATTEMPTS: u32 = 200;
-const FOLLOW_PAUSE: Duration = Duration::from_micros(500);
+pub(crate) const FOLLOW_PAUSE: Duration = Duration::from_micros(500);
 
 /// Pages that are written to their places at once.
 const MAX_WRITE_BYTES: usize = 1 << 20;
@@ -104,7 +118,7 @@ fn is_full(error: &Error) -> bool {
 pub(crate) struct PageSet(Vec<u64>);
 
 impl PageSet {
-    fn has(&self, page: u64) -> bool {
+    pub(crate) fn has(&self, page: u64) -> bool {
         let word = self.0.get((page / 64) as usize);
         word.is_some_and(|word| word >> (page % 64) & 1 == 1)
     }
@@ -144,6 +158,8 @@ struct Writing {
     placed: PageSet,
     /// The journal was left by a crash: it has to be emptied before anything is written.
     is_left_over: bool,
+    /// True while no other process may write.
+    has_turn: bool,
     /// True if a write or a sync has failed, so that only opening the file again shows its
     /// contents.
     has_failed: bool,
@@ -199,7 +215,7 @@ impl JournaledFile {
         if self.is_loaded.load(Ordering::Acquire) {
             return Ok(writing);
         }
-        if self.role == Role::Follower {
+        if self.role.follows() {
             self.follow(&mut writing)?;
         } else {
             self.load_whole(&mut writing)?;
@@ -308,33 +324,31 @@ impl JournaledFile {
                 return Ok(false);
             }
         }
-        let next_number = if is_journal {
-            first.max(start.published + 1)
-        } else {
-            first
+        let engine_bytes = match is_journal {
+            true => note.offset,
+            false => start.file_bytes,
         };
-        let has_records = is_journal && next_number > note.number;
+        self.length_bytes.store(engine_bytes, Ordering::Release);
+        if is_known && records.pages.is_empty() {
+            return Ok(true);
+        }
         let mut waiting = self.waiting.write().ignore_poison();
         if !is_known {
             waiting.journaled.clear();
         }
         waiting.journaled.extend(records.pages);
-        if !has_records {
-            waiting.journaled.insert(0, trimmed(&start.head));
-        }
         drop(waiting);
         *known = Writing {
             note,
-            next_number,
+            next_number: match is_journal {
+                true => first.max(start.published + 1),
+                false => first,
+            },
             used_bytes: records.end,
+            syncs: known.syncs,
+            has_turn: known.has_turn,
             ..Writing::default()
         };
-        let engine_bytes = if is_journal {
-            note.offset
-        } else {
-            start.file_bytes
-        };
-        self.length_bytes.store(engine_bytes, Ordering::Release);
         Ok(true)
     }
 
@@ -343,19 +357,23 @@ impl JournaledFile {
         let file_bytes = self.file.len()?;
         let mut start = [0; PUBLISHED_OFFSET + PUBLISHED_BYTES];
         if file_bytes < start.len() as u64 {
-            return Ok(None);
+            // Nothing was written yet.
+            let file_start = FileStart {
+                file_bytes,
+                ..FileStart::default()
+            };
+            return Ok(Some(file_start));
         }
         self.read_file(0, &mut start)?;
         let (sector, published) = start.split_at(PUBLISHED_OFFSET);
         let (head, note) = sector.split_at(SEALED_HEAD_BYTES);
         let parsed = || {
-            let head = *head.first_chunk()?;
-            Some(FileStart {
+            let head: [u8; SEALED_HEAD_BYTES] = *head.first_chunk()?;
+            // The reader of the head reports that of another kind of file.
+            (check_head(&head) != HeadSeal::Damaged).then_some(FileStart {
                 note: Note::parse(note.first_chunk()?)?,
                 published: parse_published(published.first_chunk()?)?,
                 file_bytes,
-                // The reader of the head reports that of another kind of file.
-                head: (check_head(&head) != HeadSeal::Damaged).then_some(head)?,
             })
         };
         Ok(parsed())
@@ -501,7 +519,7 @@ impl JournaledFile {
 
     /// Appends the pages written since the last sync to the journal, and syncs.
     fn append(&self, writing: &mut Writing) -> Result<()> {
-        let record = {
+        let (record, head) = {
             let mut waiting = self.waiting.write().ignore_poison();
             let mut pages = std::mem::take(&mut waiting.unsynced);
             // Nobody else reads the record before it is published, and then its commit is synced.
@@ -511,32 +529,90 @@ impl JournaledFile {
             self.take_places(writing, &pages)?;
             let record = encode_record(writing.next_number, &pages);
             let end = writing.used_bytes + record.len() as u64;
-            if end > self.limits.bytes {
+            if end > writing.note.bytes {
                 drop(waiting);
                 self.checkpoint(writing, writing.note.offset)?;
                 waiting = self.waiting.write().ignore_poison();
             }
+            let head = pages.remove(&0);
             waiting.journaled.extend(pages);
-            record
+            (record, head)
         };
         let offset = writing.note.offset + writing.used_bytes;
         writing.used_bytes += record.len() as u64;
         writing.next_number += 1;
         self.write_file(offset, &record)?;
         self.sync_file()?;
-        match self.role {
-            Role::Publisher => {
-                let number = encode_published(writing.next_number - 1);
-                self.write_file(PUBLISHED_OFFSET as u64, &number)
-            }
-            Role::Alone | Role::Follower => Ok(()),
+        // Only now: readers of this process take the head from here, too.
+        if let Some(head) = head {
+            self.waiting
+                .write()
+                .ignore_poison()
+                .journaled
+                .insert(0, head);
+        }
+        self.publish(writing)
+    }
+
+    /// Lets other processes read the records so far, all of which are synced.
+    fn publish(&self, writing: &Writing) -> Result<()> {
+        if !self.role.publishes() {
+            return Ok(());
+        }
+        let number = encode_published(writing.next_number - 1);
+        self.write_file(PUBLISHED_OFFSET as u64, &number)
+    }
+
+    /// Begins a turn of this process: nobody else writes until it ends. What the last writer could not publish before it
+    /// ended is published.
+    pub(crate) fn begin_turn(&self) -> Result<()> {
+        if self.role != Role::Peer {
+            return Ok(());
+        }
+        let mut writing = self.writing.lock().ignore_poison();
+        self.follow(&mut writing)?;
+        writing.has_turn = true;
+        if writing.note.offset == 0 || writing.is_left_over {
+            return Ok(());
+        }
+        let (offset, bytes) = (writing.note.offset, writing.note.bytes);
+        let read = |at: u64, out: &mut [u8]| self.read_file(offset + at, out);
+        let (at, first) = (writing.used_bytes, writing.next_number);
+        let records = read_unpublished_records(at, bytes, first, &read)?;
+        writing.used_bytes = records.end;
+        writing.is_left_over = records.has_part;
+        // No two attempts to write a record have the same number.
+        writing.next_number = records.next_number + u64::from(records.has_part);
+        if records.next_number == first {
+            return Ok(());
+        }
+        self.sync_file()?;
+        self.waiting
+            .write()
+            .ignore_poison()
+            .journaled
+            .extend(records.pages);
+        let number = encode_published(records.next_number - 1);
+        self.write_file(PUBLISHED_OFFSET as u64, &number)
+    }
+
+    /// Ends a turn: from now on other processes may write.
+    pub(crate) fn end_turn(&self) {
+        self.writing.lock().ignore_poison().has_turn = false;
+    }
+
+    /// The number of times that a head that looks damaged is read again, because another process may be writing it.
+    pub(crate) fn read_attempts(&self) -> u32 {
+        match self.role.follows() {
+            true => FOLLOW_ATTEMPTS,
+            false => 0,
         }
     }
 
     /// Returns true if a head differs from that of the file only by stating that its commit is synced. Then other
     /// processes must see it at once.
     fn is_publication(&self, writing: &Writing, data: &[u8]) -> Result<bool> {
-        if self.role != Role::Publisher || writing.is_in_place {
+        if !self.role.publishes() || writing.is_in_place {
             return Ok(false);
         }
         let waiting = self.waiting.read().ignore_poison();
@@ -591,7 +667,7 @@ impl JournaledFile {
                 }
                 waiting.unsynced.len() as u64
             };
-            if unsynced_pages * PAGE > self.limits.bytes / 2 {
+            if unsynced_pages * PAGE > self.journal_bytes(writing) / 2 {
                 self.write_in_place(writing)?;
             }
             return Ok(());
@@ -606,6 +682,9 @@ impl JournaledFile {
     }
 
     fn sync_pages(&self, writing: &mut Writing) -> Result<()> {
+        if !writing.is_in_place && self.is_first_phase() {
+            return Ok(());
+        }
         writing.syncs = writing.syncs.saturating_add(1);
         let is_in_place = std::mem::take(&mut writing.is_in_place);
         let has_none = self.waiting.read().ignore_poison().unsynced.is_empty();
@@ -622,6 +701,26 @@ impl JournaledFile {
             return self.sync_file();
         }
         self.append(writing)
+    }
+
+    /// The size of the journal: of the one that another process has made, if there is one.
+    fn journal_bytes(&self, writing: &Writing) -> u64 {
+        match writing.note.offset {
+            0 => self.limits.bytes,
+            _ => writing.note.bytes,
+        }
+    }
+
+    /// Returns true if the head describes a commit that does not count yet, so that another sync follows the head that
+    /// makes it count. Both are written in one record: a crash leaves all of it or nothing.
+    fn is_first_phase(&self) -> bool {
+        let waiting = self.waiting.read().ignore_poison();
+        let mut head = [0; HEAD_BYTES];
+        let Some(page) = waiting.unsynced.get(&0) else {
+            return false;
+        };
+        copy(&mut head, page);
+        Head::parse(&head).is_some_and(|head| head.has_later_commit())
     }
 
     fn change_length(&self, writing: &mut Writing, length: u64) -> Result<()> {
@@ -667,14 +766,17 @@ impl JournaledFile {
         if writing.has_failed || writing.is_left_over || writing.note.offset == 0 {
             return Ok(());
         }
+        if self.role == Role::Follower || self.role == Role::Peer && !writing.has_turn {
+            return Ok(());
+        }
         self.checkpoint(&mut writing, 0)?;
         self.file.set_len(self.length_bytes.load(Ordering::Acquire))
     }
 }
 
 /// The first bytes of a file that another process may write.
+#[derive(Default)]
 struct FileStart {
-    head: [u8; SEALED_HEAD_BYTES],
     note: Note,
     published: u64,
     file_bytes: u64,
@@ -688,8 +790,11 @@ impl JournaledFile {
 
     pub(crate) fn read(&self, offset: u64, out: &mut [u8]) -> Result<()> {
         // Whoever reads the head wants the last commit.
-        if offset == 0 && self.role == Role::Follower {
-            self.follow(&mut self.writing.lock().ignore_poison())?;
+        if offset == 0 && self.role.follows() {
+            let mut writing = self.writing.lock().ignore_poison();
+            if !writing.has_turn {
+                self.follow(&mut writing)?;
+            }
         }
         self.loaded()?;
         let end = offset.checked_add(out.len() as u64);

@@ -27,7 +27,6 @@ pub use database::{RedbFile, commit_without_sync, file_size, verify_pages};
 pub use engine_error::{EngineError, PAGE_PLACE, Result};
 pub use file_counters::{Counter, FileCounters, Histogram};
 pub use files::{Access, FileOptions, FileSource, Files, JournalLimits, Sharing, folder_of};
-pub use lock_holder::{LockHolder, describe_holder};
 pub use overlay::overlay;
 pub use page_finder::{LeafPlaces, PageFinder, PagePlace, RowInPage, WantedRow};
 pub use page_layout::{Leaf, PAGE_BYTES, Page, Widths, stated_count};

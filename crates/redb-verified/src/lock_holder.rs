@@ -1,50 +1,19 @@
 //! Finds the process that has a file open for writing, to name it in errors.
 
-use std::fmt;
 use std::path::Path;
 
-/// A process that has a file open.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LockHolder {
-    /// The number of the process.
-    pub process: u32,
-    /// The name of its program, as the system shows it.
-    pub program: String,
-}
-
-impl fmt::Display for LockHolder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} (process {})", self.program, self.process)
-    }
-}
-
-/// Describes who has a file.
-#[must_use]
-pub fn describe_holder(holder: Option<&LockHolder>) -> String {
-    match holder {
-        Some(holder) if holder.process == std::process::id() => {
-            "another handle of this process".to_owned()
-        }
-        Some(holder) => holder.to_string(),
-        None => "another process or handle".to_owned(),
-    }
-}
-
-/// Returns a process that has the file open for writing, or if there is none, one that has it open for reading.
-/// `None` where the system does not show the open files of other processes.
+/// Returns who has the file open for writing, or if nobody has, for reading: the name of a program, and the number of the
+/// process. `None` where the system does not show the open files of other processes.
 #[cfg(target_os = "linux")]
-pub(crate) fn find_holder(path: &Path) -> Option<LockHolder> {
+pub(crate) fn find_holder(path: &Path) -> Option<String> {
     use std::fs;
     use std::os::unix::fs::MetadataExt;
 
     let wanted = fs::metadata(path).ok()?;
     let mut reader = None;
     for process in fs::read_dir("/proc").ok()?.flatten() {
-        let Some(number) = process
-            .file_name()
-            .to_str()
-            .and_then(|name| name.parse().ok())
-        else {
+        let name = process.file_name();
+        let Some(number) = name.to_str().and_then(|name| name.parse::<u32>().ok()) else {
             continue;
         };
         // Those of other users cannot be listed.
@@ -58,20 +27,22 @@ pub(crate) fn find_holder(path: &Path) -> Option<LockHolder> {
                 continue;
             }
             let holder = || {
+                if number == std::process::id() {
+                    return Some("another handle of this process".to_owned());
+                }
                 let program = fs::read_to_string(process.path().join("comm")).ok()?;
-                Some(LockHolder {
-                    process: number,
-                    program: program.trim_end().to_owned(),
-                })
+                Some(format!("{} (process {number})", program.trim_end()))
             };
             let info = process.path().join("fdinfo").join(open_file.file_name());
             match fs::read_to_string(info).is_ok_and(|info| holds_write_lock(&info)) {
                 true => return holder(),
-                false => reader = reader.or_else(holder),
+                // The handle that asks has the file open for reading, too.
+                false if number != std::process::id() => reader = reader.or_else(holder),
+                false => {}
             }
         }
     }
-    reader.filter(|holder| holder.process != std::process::id())
+    reader
 }
 
 /// Returns true if the description of an open file names a lock for writing.
@@ -82,6 +53,6 @@ fn holds_write_lock(info: &str) -> bool {
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn find_holder(_: &Path) -> Option<LockHolder> {
+pub(crate) fn find_holder(_: &Path) -> Option<String> {
     None
 }

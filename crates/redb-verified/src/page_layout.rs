@@ -184,6 +184,12 @@ pub(crate) struct Head {
 }
 
 impl Head {
+    /// Returns true if the commit that does not count is later than the one that does.
+    pub(crate) fn has_later_commit(&self) -> bool {
+        let [counting, other] = &self.slots;
+        other.transaction > counting.transaction
+    }
+
     /// Parses the head, or returns `None` if the engine's format is another, or the bytes make no
     /// sense.
     pub(crate) fn parse(head: &[u8; HEAD_BYTES]) -> Option<Self> {

@@ -12,14 +12,15 @@ use std::io::{ErrorKind, Result};
 use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
+use std::thread::sleep;
 
 use redb::StorageBackend;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::engine_error::{EngineError, damaged, refuse_partial_pages};
 use crate::file_counters::FileCounters;
-use crate::files::{JournalLimits, Locked, OpenFile};
-use crate::journaled_file::{JournaledFile, Role, WaitingPages};
+use crate::files::{JournalLimits, Locked, OpenFile, WRITER_BYTE};
+use crate::journaled_file::{FOLLOW_PAUSE, JournaledFile, PageSet, Role, WaitingPages};
 use crate::layout::{recognize, unknown_layout};
 use crate::page_layout::{
     Child, Geometry, HEAD_BYTES, Head, HeadSeal, PAGE_BYTES, Page, SEALED_HEAD_BYTES, TablePages,
@@ -71,6 +72,8 @@ struct Expectations {
     leads_outside: AtomicBool,
     /// True if another process writes the file, so that what is noted of a page may be of an earlier use of it.
     are_of_others: bool,
+    /// The pages that this process has written in its turn, if others write too.
+    written: Mutex<PageSet>,
 }
 
 impl Expectations {
@@ -84,7 +87,7 @@ impl Expectations {
 
     /// Notes what pages were written as, or 0 where nothing is known any more.
     fn set(&self, pages: impl Iterator<Item = (usize, Expected)>) {
-        self.note(pages, |place, expected| {
+        self.note(pages, |_, place, expected| {
             place.store(expected, Ordering::Release)
         });
     }
@@ -95,8 +98,8 @@ impl Expectations {
     /// Another process reuses only pages that no snapshot here refers to. So at any time the snapshots here agree
     /// about each page that they refer to, and what is learned last is right.
     fn learn(&self, pages: impl Iterator<Item = (usize, Expected)>) {
-        self.note(pages, |place, expected| {
-            if self.are_of_others {
+        self.note(pages, |page, place, expected| {
+            if self.are_of_others && !self.is_written(page) {
                 return place.store(expected, Ordering::Release);
             }
             let _ = place.compare_exchange(0, expected, Ordering::AcqRel, Ordering::Acquire);
@@ -106,7 +109,7 @@ impl Expectations {
     fn note(
         &self,
         pages: impl Iterator<Item = (usize, Expected)>,
-        note: impl Fn(&AtomicU64, Expected),
+        note: impl Fn(usize, &AtomicU64, Expected),
     ) {
         let mut chunks = self.chunks.read().ignore_poison();
         for (page, expected) in pages {
@@ -117,9 +120,13 @@ impl Expectations {
             }
             let chunk = chunks.get(page / CHUNK_PAGES).and_then(Option::as_ref);
             if let Some(place) = chunk.and_then(|chunk| chunk.get(page % CHUNK_PAGES)) {
-                note(place, expected);
+                note(page, place, expected);
             }
         }
+    }
+
+    fn is_written(&self, page: usize) -> bool {
+        self.written.lock().ignore_poison().has(page as u64)
     }
 
     fn make_room(&self, page: usize) {
@@ -366,7 +373,7 @@ impl VerifiedFile {
         let file = JournaledFile::new(file, limits, role);
         let verification = Verification {
             expectations: Expectations {
-                are_of_others: role == Role::Follower,
+                are_of_others: role.follows(),
                 ..Expectations::default()
             },
             counters: Arc::clone(&file.counters),
@@ -394,6 +401,14 @@ impl VerifiedFile {
     fn read_head(&self, out: &mut [u8]) -> Result<()> {
         let mut sealed = [0; SEALED_HEAD_BYTES];
         self.read_unverified(0, &mut sealed)?;
+        // Another process may be writing it.
+        for _ in 0..self.file.read_attempts() {
+            if check_head(&sealed) != HeadSeal::Damaged {
+                break;
+            }
+            sleep(FOLLOW_PAUSE);
+            self.read_unverified(0, &mut sealed)?;
+        }
         if check_head(&sealed) != HeadSeal::Intact {
             let detail = "the checksum of the file's head is not the expected one: its last write may \
                           have been cut short; `repair` brings back every document of a whole commit";
@@ -447,6 +462,17 @@ impl VerifiedFile {
         }
         refuse_partial_pages(offset, data.len(), "it writes parts of pages")?;
         self.file.write(offset, data)?;
+        if self.verification.expectations.are_of_others {
+            let pages =
+                offset / PAGE_BYTES as u64..(offset + data.len() as u64) / PAGE_BYTES as u64;
+            let mut written = self
+                .verification
+                .expectations
+                .written
+                .lock()
+                .ignore_poison();
+            pages.for_each(|page| _ = written.insert(page));
+        }
         if let Some(first) = page_of(offset) {
             let whole = expected(xxh3_64(data), WRITTEN);
             // A long page is noted at its first place. The notes at its other places are of pages that were
@@ -469,6 +495,38 @@ impl VerifiedFile {
             true => Ok(&self.file),
             false => Err(EngineError::Forked.for_redb()),
         }
+    }
+}
+
+/// Returns true if a range of bytes is the one that the engine locks while it writes.
+fn is_turn(start: Bound<u64>, end: Bound<u64>) -> bool {
+    let byte = Bound::Included(WRITER_BYTE);
+    start == byte && end == byte
+}
+
+impl VerifiedFile {
+    /// Takes over what others have written, once the engine has locked the byte of the writer.
+    fn begin_turn(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<()> {
+        if !is_turn(start, end) {
+            return Ok(());
+        }
+        self.forget_written();
+        let begun = self.note(self.file.begin_turn());
+        begun.map_err(|error| {
+            // Others go on.
+            let _ = self.file.file.unlock_range(start, end);
+            error.into()
+        })
+    }
+
+    /// From now on others may write these pages.
+    fn forget_written(&self) {
+        *self
+            .verification
+            .expectations
+            .written
+            .lock()
+            .ignore_poison() = PageSet::default();
     }
 }
 
@@ -507,7 +565,11 @@ impl StorageBackend for VerifiedFile {
     }
 
     fn try_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<bool> {
-        self.at_home()?.file.try_lock(start, end)
+        let is_locked = self.at_home()?.file.try_lock(start, end)?;
+        if is_locked {
+            self.begin_turn(start, end)?;
+        }
+        Ok(is_locked)
     }
 
     fn try_lock_shared_range(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<bool> {
@@ -515,7 +577,12 @@ impl StorageBackend for VerifiedFile {
     }
 
     fn lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<()> {
-        self.at_home()?.file.lock(start, end)
+        let file = self.at_home()?;
+        match is_turn(start, end) {
+            true => file.file.lock_turn(start, end)?,
+            false => file.file.lock(start, end)?,
+        }
+        self.begin_turn(start, end)
     }
 
     fn lock_shared_range(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<()> {
@@ -523,7 +590,12 @@ impl StorageBackend for VerifiedFile {
     }
 
     fn unlock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<()> {
-        self.at_home()?.file.unlock_range(start, end)
+        let file = self.at_home()?;
+        if is_turn(start, end) {
+            self.forget_written();
+            file.end_turn();
+        }
+        file.file.unlock_range(start, end)
     }
 
     fn query_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<bool> {
