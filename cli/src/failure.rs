@@ -301,7 +301,7 @@ impl From<Error> for Failure {
             | Error::OtherRecipe { .. }
             | Error::DamagedStream { .. }
             | Error::NotUtf8 { .. } => FailureKind::BadInput,
-            Error::Locked { .. } | Error::Busy => FailureKind::Locked,
+            Error::Locked { .. } | Error::OtherProtocol { .. } | Error::Busy => FailureKind::Locked,
             Error::NotAStore { .. } | Error::NeedsRecovery { .. } => FailureKind::Corrupt,
             // One thread met damage in the storage engine, and another one `Closed`.
             Error::Closed { .. }

@@ -60,7 +60,7 @@ impl<T, E: Into<Error>> OrRaise<T> for Result<T, E> {
 
 fn message(error: &Error) -> String {
     match error {
-        Error::Locked { path } => {
+        Error::Locked { path, .. } => {
             let found = match OpenFile::holders_of(path) {
                 Some(holders) => {
                     let shown = path.display();
@@ -139,7 +139,7 @@ fn describe(error: &Error, fields: &Bound<'_, PyDict>) -> PyResult<()> {
         Error::AlreadyExists { path }
         | Error::NotFound { path }
         | Error::NotAStore { path, .. }
-        | Error::Locked { path }
+        | Error::Locked { path, .. }
         | Error::LocksUnsupported { path }
         | Error::NeedsRecovery { path } => fields.set_item("filename", path),
         Error::Io { source, .. } => fields.set_item("errno", source.raw_os_error()),
