@@ -221,7 +221,8 @@ impl TombstoneChanges {
         let changes = chunks.iter().map(|&chunk| ChunkChange { commit, chunk });
         self.changes.extend(changes);
         let extra = self.changes.len().saturating_sub(MAX_CHANGES);
-        if let Some(last) = self.changes.drain(..extra).last() {
+        let dropped = self.changes.drain(..extra).next_back();
+        if let Some(last) = dropped {
             self.complete_since = last.commit;
             self.changes.retain(|change| change.commit > last.commit);
         }
