@@ -11,11 +11,11 @@ use crate::failure::{Failure, Result};
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Bounds")]
 pub(crate) struct BoundOptions {
-    /// Minimum similarity of near-duplicates, 0 to 1 (MinHash) [default: 0.8, or the store's]
+    /// Minimum similarity of near-duplicates, above 0 and at most 1 (MinHash) [default: 0.8, or the store's]
     #[arg(long, value_name = "T")]
     pub(crate) threshold: Option<f64>,
-    /// Maximum Hamming distance of near-duplicates (SimHash) [default: 3, with 32 bits 2, with
-    /// 128 bits 6, with 256 bits 31, or the store's]
+    /// Maximum Hamming distance of near-duplicates (SimHash) [default: the store's; for a new schema 3 (32 bits: 2, 128
+    /// bits: 6, 256 bits: 31)]
     #[arg(long, value_name = "D")]
     pub(crate) distance: Option<u8>,
 }
@@ -77,13 +77,13 @@ impl BoundOptions {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum ByOption {
-    /// By estimated or exact similarity alone
+    /// The similarity, estimated or exact
     Minhash,
-    /// By distance alone
+    /// The Hamming distance
     Simhash,
-    /// By either
+    /// Either of them
     Any,
-    /// By both
+    /// Both of them
     Both,
 }
 
@@ -91,7 +91,8 @@ enum ByOption {
 #[derive(Clone, Copy, Debug, Default, Args)]
 #[command(next_help_heading = "Bounds")]
 pub(crate) struct ByOptions {
-    /// Which family decides, where there are both [default: the rule of --near, or of the store]
+    /// The family that determines which documents are near-duplicates, if the schema has both [default: the rule of
+    /// --near, or of the store]
     #[arg(long, value_name = "FAMILY")]
     by: Option<ByOption>,
 }
@@ -144,9 +145,8 @@ impl ByOptions {
 #[derive(Clone, Copy, Debug, Default, Args)]
 #[command(next_help_heading = "Bounds")]
 pub(crate) struct JoinLimits {
-    /// In each bucket, compare documents with its first N different signatures only. This is quick
-    /// where many documents are alike, but may miss pairs; the pairs left out are counted [default:
-    /// compare all]
+    /// In each bucket, compare documents with the first N different signatures only. This saves time if many documents
+    /// are alike, but may miss pairs. The comparisons left out are counted [default: compare all]
     #[arg(long, value_name = "N")]
     pub(crate) max_bucket: Option<NonZeroU32>,
 }
@@ -155,11 +155,11 @@ pub(crate) struct JoinLimits {
 #[derive(Clone, Copy, Debug, Args)]
 #[command(next_help_heading = "Shared passages")]
 pub(crate) struct PassageOptions {
-    /// At least so many shared hashes [default: 1]
+    /// Minimum number of shared hashes [default: 1]
     #[arg(long, value_name = "N")]
     min_shared: Option<u32>,
-    /// Leave out hashes that more than N documents of the store have, such as those of menus and licences:
-    /// passages of such hashes alone are not found, and documents that have any are counted
+    /// Ignore hashes that more than N documents of the store have, such as those of menus and licences. Passages that
+    /// consist of such hashes only are not found; documents that have any are counted
     #[arg(long, value_name = "N")]
     max_frequency: Option<u64>,
 }

@@ -19,8 +19,8 @@ pub(crate) struct CommonOptions {
     #[arg(long, global = true, value_name = "SIZE", value_parser = parse_size)]
     #[arg(env = "RESEMBLANCE_CACHE", hide_env = true)]
     pub(crate) cache: Option<u64>,
-    /// Memory for documents, their features and sorting; what does not fit goes to temporary files
-    /// [default: a quarter of the machine's or the container's]
+    /// Memory for documents, their features and sorting; anything larger goes to temporary files [default: a quarter of
+    /// the memory of the machine or container]
     #[arg(long, global = true, value_name = "SIZE", value_parser = parse_size)]
     #[arg(env = "RESEMBLANCE_MEMORY", hide_env = true)]
     pub(crate) memory: Option<u64>,
@@ -28,21 +28,20 @@ pub(crate) struct CommonOptions {
     #[arg(long, global = true, value_name = "N", value_parser = parse_threads)]
     #[arg(env = "RESEMBLANCE_THREADS", hide_env = true)]
     pub(crate) threads: Option<usize>,
-    /// Folder for temporary files [default: the system's; of build, reband and repair: the
-    /// store's]
+    /// Folder for temporary files [default: the system's; for build, reband and repair the store's folder]
     #[arg(long, global = true, value_name = "DIR")]
     #[arg(env = "RESEMBLANCE_TEMP_DIR", hide_env = true)]
     pub(crate) temp_dir: Option<PathBuf>,
-    /// Open stores also where the file system has no locks. Nothing keeps a second process from the
-    /// store then: two that write at once lose documents and damage it
+    /// Open stores even if the file system has no locks. Nothing then prevents a second process from opening the store:
+    /// two processes that write at the same time lose documents and damage it
     #[arg(long, global = true)]
     pub(crate) no_lock: bool,
-    /// File with defaults of options, in TOML (see resemblance --help) [default:
-    /// resemblance/config.toml in the user's folder of configurations, if it is there]
+    /// TOML file with defaults for options (see resemblance --help) [default: resemblance/config.toml in the user's
+    /// configuration folder, if it exists]
     #[arg(long, global = true, value_name = "FILE")]
     #[arg(env = CONFIG_VARIABLE, hide_env = true)]
     pub(crate) config: Option<OsString>,
-    /// Colours in tables for reading, in what explain shows and in messages
+    /// Use colours in tables, messages and the output of explain
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     pub(crate) color: ColourChoice,
     /// Print only errors

@@ -14,11 +14,11 @@ use crate::failure::{Failure, Result};
 enum FormOption {
     /// JSON Lines
     Lines,
-    /// One text in each file
+    /// Each file is one text
     Files,
-    /// Comma-separated values, whose first row names the columns
+    /// Comma-separated values; the first row has the column names
     Csv,
-    /// The same, separated by tabs
+    /// Tab-separated values; the first row has the column names
     Tsv,
     /// Parquet
     Parquet,
@@ -32,17 +32,17 @@ enum FormOption {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Corpus")]
 pub(crate) struct CorpusOptions {
-    /// Where keys come from: a field or column such as id or meta.id, line (the number of the line), or path
-    /// (path:line) [default: the field id, and path:line for documents without it]. The path is as it is given, so
-    /// give a file by the same path each time. A number is its text: 1.0 and 1 are different keys (a null makes pandas
-    /// write integers as 1.0)
+    /// Source of the keys: a field or column such as id or meta.id, line (the line number), or path (path:line)
+    /// [default: the field id; path:line for documents without it]. The path is used as you give it, so use the same
+    /// path each time. The text of a number is its key: 1.0 and 1 are different keys (pandas writes integers as 1.0 if
+    /// the column has a null)
     #[arg(long, value_name = "FIELD|line|path")]
     id: Option<String>,
-    /// Field or column that holds the key, even if it is called line or path
+    /// Field or column that holds the key; unlike with --id, line and path are names of fields
     #[arg(long, value_name = "FIELD", conflicts_with = "id")]
     id_field: Option<FieldPath>,
-    /// Fields or columns that hold the text, such as text, meta.text or title,body; of several, those that
-    /// a document has
+    /// Fields or columns that hold the text, such as text, meta.text or title,body. Several are joined; a document may
+    /// lack some of them
     #[arg(
         long,
         value_name = "FIELDS",
@@ -50,40 +50,40 @@ pub(crate) struct CorpusOptions {
         default_value = "text"
     )]
     text_field: Vec<FieldPath>,
-    /// Read all files as JSON Lines, as tables, or each as one text [default: Parquet, Arrow and SQLite by their
-    /// content, CSV and TSV by their names, other files of folders by their content, others as JSON Lines]
+    /// Read all files in this form [default: detect Parquet, Arrow and SQLite by their content and CSV and TSV by their
+    /// names; other files are JSON Lines, and in folders JSON Lines or one text each, depending on their content]
     #[arg(long = "as", value_name = "FORM")]
     form: Option<FormOption>,
-    /// The table or view that is read of SQLite databases [default: the only table]
+    /// The table or view to read from SQLite databases [default: the only table]
     #[arg(long, value_name = "NAME")]
     table: Option<String>,
-    /// In folders, only files whose relative path matches, such as '*.txt' (* also matches /);
-    /// may be given several times
+    /// In folders, read only files whose relative path matches, such as '*.txt' (* also matches /); may be given
+    /// several times
     #[arg(long, value_name = "GLOB")]
     include: Vec<String>,
-    /// In folders, no files whose relative path matches; may be given several times
+    /// In folders, skip files whose relative path matches; may be given several times
     #[arg(long, value_name = "GLOB")]
     exclude: Vec<String>,
-    /// The character between the values of CSV, such as ';', '|' or '\t' [default: ,]
+    /// Separator of CSV values, such as ';', '|' or '\t' [default: ,]
     #[arg(long, value_name = "CHARACTER", value_parser = parse_separator)]
     separator: Option<u8>,
-    /// The names of the columns of CSV and TSV files, such as id,text,url, whose first row then is a document
+    /// Column names for CSV and TSV files, such as id,text,url; the first row is then a document
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     columns: Vec<String>,
-    /// In folders, also names that begin with a dot
+    /// In folders, also read files and folders whose names begin with a dot
     #[arg(long)]
     hidden: bool,
-    /// A longer line or text is a bad document; while a document is worked on, it takes up to some three
-    /// times its length
+    /// Maximum length of a line or text; a longer one is a bad document. Processing a document takes about three times
+    /// its length in memory
     #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "256M")]
     max_line: u64,
-    /// Skip files and folders that cannot be read, or the rest of a file that is damaged, instead of stopping at the
-    /// first. They are named at the end, and the exit code is 2
+    /// Skip unreadable files and folders, and the rest of a damaged file, instead of stopping at the first. They are
+    /// listed at the end, and the exit code is 2
     #[arg(long)]
     pub(crate) skip_unreadable: bool,
-    /// Skip and count bad documents, and links that lead nowhere, instead of stopping at the first. If
-    /// more than half are bad, the verb fails all the same, and so it does where a file cannot be
-    /// read or decompressed and --skip-unreadable is not given
+    /// Skip and count bad documents and dangling links instead of stopping at the first. The verb still fails if more
+    /// than half of the documents are bad, or if a file cannot be read or decompressed (unless --skip-unreadable is
+    /// given)
     #[arg(long)]
     pub(crate) skip_bad: bool,
 }
@@ -166,15 +166,15 @@ fn parse_separator(text: &str) -> Result<u8, String> {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Corpus")]
 pub(crate) struct StoredOptions {
-    /// Stamp of the documents: now (seconds since 1970), a number, or a time such as
-    /// 2026-01-31T08:00:00Z, 2026-01-31 10:00 or 2026-01-31, in UTC unless it says otherwise [default: 0]
+    /// Stamp of the documents: now (seconds since 1970), a number, or a time such as 2026-01-31T08:00:00Z, 2026-01-31
+    /// 10:00 or 2026-01-31; UTC unless the time has an offset [default: 0]
     #[arg(long, value_name = "now|N|TIME", value_parser = parse_stamp, conflicts_with = "stamp_field")]
     stamp: Option<u64>,
-    /// JSON field that holds the stamp: a number from 0 on, or a time such as
-    /// "2026-01-31T08:00:00Z" or "2026-01-31" [default: stamp, for documents that have it]
+    /// JSON field that holds the stamp: a number of at least 0, or a time such as "2026-01-31T08:00:00Z" or
+    /// "2026-01-31" [default: stamp, for documents that have it]
     #[arg(long, value_name = "FIELD")]
     stamp_field: Option<FieldPath>,
-    /// JSON field that is stored as the payload: the bytes of a string, or the JSON of another value
+    /// JSON field to store as the payload: a string as its bytes, any other value as JSON
     #[arg(long, value_name = "FIELD", default_value = "payload")]
     payload_field: FieldPath,
 }

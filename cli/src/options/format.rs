@@ -9,13 +9,13 @@ use crate::output::{Format, Layout};
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct FormatOptions<const HAS_TYPES: bool = false> {
-    /// Form of the results [default: table on a terminal, else tsv]
+    /// Format of the results [default: table on a terminal, otherwise tsv]
     #[arg(long, value_name = "FORMAT", value_parser = form_parser(HAS_TYPES))]
     pub(crate) format: Option<Format>,
-    /// Leave out the first line of tsv and csv, which has the names of the columns
+    /// Omit the header line of tsv and csv
     #[arg(long)]
     no_header: bool,
-    /// Turn off --no-header, for commands that were written before that was the default
+    /// Print the header line even if --no-header is the default of the configuration file
     #[arg(long, hide = true, conflicts_with = "no_header")]
     header: bool,
 }

@@ -41,13 +41,13 @@ impl JoinOptions {
 /// Options for reading a corpus that is only joined.
 #[derive(Debug, Default, Args)]
 pub(crate) struct ReadOptions {
-    /// Look at this share of the documents of a corpus alone, such as 0.01: those whose keys have the least
-    /// hashes, the same each time. A pair is found if both are in it, so that a hundredth of the documents
-    /// has some ten-thousandth of the pairs
+    /// Read only this share of the documents of a corpus, such as 0.01: those whose keys have the least hashes, always
+    /// the same ones. A pair is found only if both documents are in the sample, so a hundredth of the documents has
+    /// about a ten-thousandth of the pairs
     #[arg(long, value_name = "SHARE", value_parser = parse_share, conflicts_with = "job")]
     pub(crate) sample: Option<f64>,
-    /// Keep what was made of each file of the corpus in this folder, and go on with what a run that was
-    /// stopped has left there. Finding pairs begins anew
+    /// Save the results for each file of the corpus in this folder, and reuse those of an interrupted run. The search
+    /// for pairs starts over
     #[arg(long, value_name = "OUT_DIR")]
     pub(crate) job: Option<PathBuf>,
 }

@@ -133,11 +133,11 @@ fn ranks(scores: &[[f64; 2]]) -> Vec<f64> {
 /// The rule by which near-duplicates are dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PolicyName {
-    /// Drop a document that is a near-duplicate of an earlier one that was kept
+    /// Drop each document that is a near-duplicate of a document kept before it
     First,
     /// Keep one document of each cluster, as `clusters` lists them
     Cluster,
-    /// Keep documents with many near-duplicates, and drop these: as first, but in the order of their number
+    /// Like first, but documents with the most near-duplicates are considered first
     Representative,
 }
 
@@ -167,26 +167,25 @@ impl PolicyName {
 /// Options that decide which documents survive.
 #[derive(Debug, Args)]
 pub(crate) struct SurvivorOptions {
-    /// Also drop near-duplicates of documents in this store, whose schema is used. A store has no texts,
-    /// so documents are compared with it by estimate
+    /// Also drop near-duplicates of documents in this store, and use its schema. Similarities to documents of the store
+    /// are estimates, because a store has no texts
     #[arg(long, value_name = "STORE")]
     pub(crate) against: Option<PathBuf>,
-    /// The corpus that this store was made of, or a part of it: the similarity to documents whose texts
-    /// are there is exact
+    /// The corpus from which this store was built, or a part of it: similarities to documents whose texts are in it are
+    /// exact
     #[arg(long, value_name = "CORPUS", num_args = 1.., requires = "against")]
     pub(crate) texts: Vec<PathBuf>,
-    /// Which documents survive
+    /// The rule by which documents survive
     #[arg(long, value_name = "POLICY", default_value = "first")]
     pub(crate) policy: PolicyName,
-    /// Which of several near-duplicates survives: first, last, longest, or the one with the greatest or
-    /// the least number in a field, such as quality:max or price:min; the earlier one of two alike. A
-    /// document without that number comes last. Unless it is first, all documents are read before any is
-    /// decided
+    /// The near-duplicate that survives: first, last, longest, or the one with the greatest or least number in a field,
+    /// such as quality:max or price:min. Documents without that number come last; among equals the earlier one
+    /// survives. With any rule but first, all documents are read before one is dropped
     #[arg(long, value_name = "RULE", default_value = "first")]
     pub(crate) keep: KeepRule,
-    /// Compare a document with at most N candidates, those that share the most buckets with it. This
-    /// bounds the time where texts have much boilerplate, but some near-duplicates may stay. Documents
-    /// with more candidates are counted. For --policy first
+    /// Compare a document with at most N candidates, those that share the most buckets with it. This bounds the time
+    /// for texts with much boilerplate, but some near-duplicates may remain. Documents with more candidates are
+    /// counted. Only for --policy first
     #[arg(long, value_name = "N")]
     pub(crate) budget: Option<NonZeroU64>,
 }

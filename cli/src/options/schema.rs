@@ -15,9 +15,9 @@ const DEFAULT_VALUES: u16 = 128;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum NearOption {
-    /// Near by MinHash or by SimHash
+    /// Near-duplicates by MinHash or by SimHash
     Any,
-    /// Near by both
+    /// Near-duplicates by both
     Both,
 }
 
@@ -33,15 +33,15 @@ pub(crate) enum EmptyOption {
 pub(crate) enum KindOption {
     /// Minima of K hash functions
     Functions,
-    /// K values from one pass over the shingles: quicker for long texts and large K
+    /// K values from one pass over the shingles: faster for long texts and large K
     OnePass,
-    /// The K smallest hashes of 64 bits, indexed as an eighth as many rows
+    /// The K smallest hashes of 64 bits, indexed as K / 8 rows
     BottomK,
     /// K samples of shingles weighted by their frequency, for weighted similarity
     Weighted,
     /// K samples of shingles weighted by their share of the document, for probability Jaccard similarity
     Probability,
-    /// K values that other programs compute: documents have a "signature"
+    /// K values computed by another program; documents have a "signature"
     External,
 }
 
@@ -73,7 +73,7 @@ impl KindOption {
 pub(crate) enum PermutationsOption {
     /// The fastest by far
     PairMultiply,
-    /// (a·x + b) mod 2^64, the high bits
+    /// High bits of (a·x + b) mod 2^64
     MultiplyShift,
     /// (a·x + b) mod 2^61 - 1
     Modular,
@@ -102,29 +102,29 @@ impl From<PermutationsOption> for Permutations {
 pub(crate) struct SchemaOptions {
     #[command(flatten)]
     text: TextOptions,
-    /// Texts are HTML: what a reader sees is compared, without markup, scripts and styles. A store knows it, and takes HTML from then
-    /// on; the extractor and its version are its seed (feature html)
+    /// Treat texts as HTML: compare the visible text, without markup, scripts and styles. A store records this and
+    /// expects HTML from then on; the seed identifies the extractor and its version (feature html)
     #[arg(long, conflicts_with_all = ["seed", "features"])]
     html: bool,
-    /// Documents are no texts: their lines have "features" (strings and numbers), "hashes" (64-bit
-    /// integers), "weights", or a ready-made "signature" (see resemblance --help)
+    /// Documents are not texts: their lines have "features" (strings and numbers), "hashes" (64-bit integers),
+    /// "weights", or a precomputed "signature" (see resemblance --help)
     #[arg(long)]
     features: bool,
-    /// Weigh features by their rarity in the corpus, which is read twice (tf-idf); for --simhash, and for
-    /// --minhash-kind weighted and probability. A store keeps the counts
+    /// Weight features by their rarity in the corpus (tf-idf), which is read twice; for --simhash and for
+    /// --minhash-kind weighted and probability. The store keeps the counts
     #[arg(long)]
     tf_idf: bool,
-    /// MinHash with K values [default: 128, unless --simhash or --containment is given]
+    /// Use MinHash with K values [default: 128, unless --simhash or --containment is given]
     #[arg(long, value_name = "K")]
     minhash: Option<u16>,
-    /// How MinHash values are computed [default: functions]
+    /// Kind of MinHash values [default: functions]
     #[arg(long, value_name = "KIND")]
     minhash_kind: Option<KindOption>,
     /// Family of the hash functions of --minhash-kind functions [default: pair-multiply]
     #[arg(long, value_name = "FAMILY")]
     permutations: Option<PermutationsOption>,
-    /// Bits to keep of each MinHash value: 1, 2, 4, 8, 16 or 32; fewer bits take less space and make
-    /// estimates less exact [default: 16; external values 32]
+    /// Bits to keep of each MinHash value: 1, 2, 4, 8, 16 or 32; fewer bits save space and make estimates less precise
+    /// [default: 16; external values 32]
     #[arg(long, value_name = "B")]
     value_bits: Option<u8>,
     /// Share of the pairs at the threshold that must be found [default: 0.95]
@@ -139,19 +139,18 @@ pub(crate) struct SchemaOptions {
     /// SimHash fingerprints of this many bits: 32, 64 or 128
     #[arg(long, value_name = "BITS", value_parser = parse_bits)]
     simhash: Option<u16>,
-    /// Ready-made fingerprints of this many bits, 32, 64, 128 or 256, such as perceptual hashes of images:
-    /// a line has one as its "signature", in hexadecimal
+    /// Precomputed fingerprints of this many bits (32, 64, 128 or 256), such as perceptual hashes of images: each line
+    /// has one as its "signature", in hexadecimal
     #[arg(long, value_name = "BITS", conflicts_with = "simhash")]
     fingerprints: Option<u16>,
-    /// Keep hashes of shingles of K words (or characters, or code tokens), so that shared passages are found:
-    /// see contain
+    /// Keep hashes of shingles of K words (or characters, or code tokens), so that contain can find shared passages
     #[arg(long, value_name = "K")]
     containment: Option<u16>,
-    /// Keep the least hash of each W consecutive shingles: every shared passage of W + K - 1 words is found
+    /// Keep the least hash of each W consecutive shingles: every shared passage of at least W + K - 1 words is found
     /// [default: 8]
     #[arg(long, value_name = "W", requires = "containment")]
     window: Option<u16>,
-    /// Keep one in S shingles in place of windows: less space, and no passage is sure to be found
+    /// Keep one in S shingles instead of windows: takes less space, but any passage may be missed
     #[arg(
         long,
         value_name = "S",
@@ -159,23 +158,23 @@ pub(crate) struct SchemaOptions {
         conflicts_with = "window"
     )]
     scaled: Option<u32>,
-    /// Keep where each kept shingle stands, so that contain tells where shared passages are without --texts
+    /// Keep the position of each kept shingle, so that contain can locate shared passages without --texts
     #[arg(long, requires = "containment")]
     positions: bool,
-    /// Explicit permuted tables: groups of S blocks of which any R lead, such as 5,2 for ten tables, or
-    /// 3,2+2,2+2,2. Without --distance, it is as far as their whole buckets find all fingerprints
+    /// Explicit permuted tables: groups of S blocks of which any R lead, such as 5,2 for ten tables, or 3,2+2,2+2,2
+    /// [default of --distance: the largest at which the tables find all fingerprints]
     #[arg(long, value_name = "S,R+...")]
     tables: Option<TableGroups>,
-    /// Number of documents to plan the store for
+    /// Expected number of documents, for which the tables are chosen
     #[arg(long, value_name = "N")]
     expected: Option<u64>,
     /// Seed of all hashing [default: 1]
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
-    /// With both families: near by any of them (default) or by both
+    /// Rule for a schema of both families [default: any]
     #[arg(long, value_name = "WHICH")]
     near: Option<NearOption>,
-    /// Documents without any feature: distinct (default) or alike
+    /// How to treat documents without any feature [default: distinct]
     #[arg(long, value_name = "HOW")]
     empty: Option<EmptyOption>,
 }

@@ -13,28 +13,28 @@ pub(crate) struct TextOptions {
     /// Shingles of N words [default: 5]
     #[arg(long, value_name = "N", conflicts_with_all = ["chars", "code"])]
     words: Option<u16>,
-    /// Shingles of N characters instead: for languages without spaces between words
+    /// Shingles of N characters instead, for languages without spaces between words
     #[arg(long, value_name = "N", conflicts_with = "code")]
     chars: Option<u16>,
     /// Shingles of N tokens of source code instead
     #[arg(long, value_name = "N")]
     code: Option<u16>,
-    /// Normalise texts to Unicode form NFKC first, in place of NFC
+    /// Normalise texts to Unicode form NFKC instead of NFC
     #[arg(long)]
     nfkc: bool,
-    /// Keep capital letters, which are made small otherwise; code keeps them anyway
+    /// Keep upper case instead of converting to lower case; --code always keeps it
     #[arg(long, conflicts_with = "code")]
     keep_case: bool,
-    /// Remove spaces and line breaks, which become one space otherwise; with --chars
+    /// With --chars: remove white space instead of reducing it to single spaces
     #[arg(long, requires = "chars", conflicts_with_all = ["words", "code", "unordered", "stop_words", "stem"])]
     remove_spaces: bool,
-    /// Ignore the order of the words in a shingle, which is the histogram of a portion of N words then
+    /// Ignore the order of words within a shingle
     #[arg(long, conflicts_with = "chars")]
     unordered: bool,
     /// Strip accents
     #[arg(long)]
     strip_accents: bool,
-    /// Leave out the stop words of a language: en, fr, ...
+    /// Omit the stop words of a language: en, fr, ...
     #[arg(long, value_name = "LANGUAGE", conflicts_with_all = ["chars", "code"])]
     stop_words: Option<Language>,
     /// Replace words by their stems in a language: en, fr, ...

@@ -9,9 +9,9 @@ use crate::failure::{Failure, Result};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum VerifyOption {
-    /// By the estimate from the signatures
+    /// Estimate it from the signatures
     Estimate,
-    /// By the features of the texts
+    /// Compute it from the features of the texts
     Exact,
 }
 
@@ -19,9 +19,8 @@ enum VerifyOption {
 #[derive(Clone, Copy, Debug, Args)]
 #[command(next_help_heading = "Bounds")]
 pub(crate) struct VerifyOptions {
-    /// How the similarity of every candidate is computed; exact keeps the features of the texts, 8 bytes
-    /// each, in memory or in a temporary file [default: exact where the texts are at hand, and estimate
-    /// with --budget]
+    /// How to compute the similarity of each candidate. exact keeps the features of the texts, 8 bytes each, in memory
+    /// or in a temporary file [default: exact if the texts are available, estimate with --budget]
     #[arg(long, value_name = "HOW")]
     verify: Option<VerifyOption>,
 }

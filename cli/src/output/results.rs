@@ -22,11 +22,11 @@ use resemblance_corpus::{Compression, SourceKind, named_kind};
 /// The form of results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// Aligned columns for reading
+    /// Aligned columns
     Table,
     /// Tab-separated values
     Tsv,
-    /// Comma-separated values, quoted where need be
+    /// Comma-separated values, quoted where necessary
     Csv,
     /// One JSON object per line
     Jsonl,

@@ -24,13 +24,13 @@ use resemblance_corpus::{ContentRule, Corpus, ReadTotals, SourceKind};
 
 /// Add the documents of a corpus to a store
 ///
-/// Documents are committed in the order of the corpus, 10,000 at a time. SIGINT and SIGTERM commit what
-/// has been read. After a failure the store holds the documents up to the last commit. In both cases
-/// the message says how to continue. After a kill the store holds the documents that the last line of -v names as committed, or
-/// those of one more commit. A key that is in the store already is bad input unless --upsert or
-/// --if-new is given. With --if-new, similarities within the corpus are exact, unless --verify
-/// estimate is given; similarities to documents that were in the store before are estimates, because a
-/// store has no texts, unless --texts has them; documents dropped by an estimate are counted.
+/// Documents are committed in the order of the corpus, 10,000 at a time. SIGINT and SIGTERM commit what has been read.
+/// After a failure the store holds the documents up to the last commit. In both cases the message explains how to
+/// continue. After a kill the store holds the documents that the last line of -v reports as committed, or those of one
+/// more commit. A key that is already in the store is bad input unless --upsert or --if-new is given. With --if-new,
+/// similarities within the corpus are exact unless --verify estimate is given. Similarities to documents that were in
+/// the store before are estimates, because a store has no texts; --texts makes them exact. Documents dropped by an
+/// estimate are counted.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -45,15 +45,14 @@ Examples:
 pub(crate) struct AddArguments {
     /// The store
     pub(crate) store: PathBuf,
-    /// Files of JSON Lines or tables, folders, or - (see resemblance --help)
+    /// JSON Lines files, tables, folders or - (see resemblance --help)
     #[arg(required = true)]
     corpus: Vec<PathBuf>,
-    /// Leave out and count near-duplicates of documents in the store, and keys that it has
+    /// Skip and count near-duplicates of documents in the store, and documents whose keys it has
     #[arg(long, conflicts_with = "upsert")]
     if_new: bool,
-    /// With --if-new: look for an identical document first, then compare with at most N candidates,
-    /// those that share the most buckets. Some near-duplicates may be taken for new; documents with
-    /// more candidates are counted
+    /// With --if-new: look for an identical document first, then compare with at most N candidates, those that share
+    /// the most buckets. Some near-duplicates may be added as new; documents with more candidates are counted
     #[arg(long, value_name = "N", requires = "if_new", conflicts_with = "upsert")]
     budget: Option<NonZeroU64>,
     /// With --if-new: minimum similarity of near-duplicates, at least the store's [default: the store's]
@@ -65,18 +64,17 @@ pub(crate) struct AddArguments {
     distance: Option<u8>,
     #[command(flatten)]
     verify: VerifyOptions,
-    /// With --if-new: the corpus that the store was made of, or a part of it: the similarity to documents
-    /// whose texts are there is exact
+    /// With --if-new: the corpus from which the store was built, or a part of it: similarities to documents whose texts
+    /// are in it are exact
     #[arg(long, value_name = "CORPUS", num_args = 1.., requires = "if_new", conflicts_with = "upsert")]
     texts: Vec<PathBuf>,
-    /// Replace documents whose key the store has; a document with the same signature stays, and is
-    /// counted as unchanged
+    /// Replace documents whose key the store has. A document with the same signature is kept and counted as unchanged
     #[arg(long)]
     upsert: bool,
-    /// With --if-new, for one SQLite database: read only the rows whose rowid is greater than any in TABLE, and write
-    /// what became of each to that table of the same database: row_id, kept (1 or 0), cluster (store:ID), survivor,
-    /// similarity, distance, similarity_is (key where the store had the key). A run that was killed is put
-    /// right by the next one
+    /// With --if-new, for one SQLite database: read only the rows whose rowid is greater than any in TABLE, and write a
+    /// verdict on each to that table of the same database: row_id, kept (1 or 0), cluster (store:ID), survivor,
+    /// similarity, distance, similarity_is (key if the store had the key). After a kill, the next run completes the
+    /// table
     #[arg(
         long,
         value_name = "TABLE",
@@ -87,13 +85,13 @@ pub(crate) struct AddArguments {
     /// Commit after every N documents of the corpus
     #[arg(long, value_name = "N", default_value = "10000")]
     commit_every: NonZeroU64,
-    /// Commit also when the last commit is SECONDS ago, such as 5 or 0.5: for a pipe that pauses
+    /// Also commit when the last commit is SECONDS ago, such as 5 or 0.5: for a pipe that pauses
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     commit_interval: Option<Duration>,
-    /// All or nothing: one commit at the end
+    /// Add all documents in one commit at the end, or none
     #[arg(long, conflicts_with_all = ["commit_every", "commit_interval"])]
     atomic: bool,
-    /// Skip the first N documents of the corpus, which are in the store already
+    /// Skip the first N documents of the corpus, which are already in the store
     #[arg(long, value_name = "N", default_value_t = 0)]
     skip: u64,
     #[command(flatten)]

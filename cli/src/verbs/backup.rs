@@ -11,9 +11,9 @@ use crate::session::{Context, open_to_read};
 
 /// Copy a store, and verify it on the way
 ///
-/// The copy is a store of its own with the same documents, ids and answers, without the free space. It
-/// gets its name when it is complete and durable. Meanwhile other processes may read the store, and
-/// none can write to it; a program that has it open for writing makes copies through the library.
+/// The copy is an independent store with the same documents, ids and answers, and without the free space. It appears
+/// under its name when it is complete and durable. Meanwhile other processes may read the store but not write to it; a
+/// program that has it open for writing makes copies through the library.
 ///
 /// Columns: documents, rows (of all tables), size_bytes (space the copy takes on disk).
 #[derive(Debug, Args)]
@@ -23,7 +23,7 @@ Example:
 pub(crate) struct BackupArguments {
     /// The store
     pub(crate) store: PathBuf,
-    /// The file to make; it must not exist
+    /// The file to create; it must not exist
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
     #[command(flatten)]

@@ -14,10 +14,9 @@ use resemblance_corpus::ContentRule;
 
 /// Make a store from a corpus
 ///
-/// All or nothing: after a failure there is no store. A key that comes twice is bad input, which the
-/// build finds when it has read everything. Postings are sorted within --memory, and beyond that in a
-/// temporary file beside the store or in --temp-dir. A long build says after its first second what it
-/// expects to need.
+/// A failed build leaves no store. A repeated key is bad input, which is detected once everything has been read.
+/// Postings are sorted within --memory, and beyond that in a temporary file beside the store or in --temp-dir. A long
+/// build prints after its first second how much time and memory it expects to need.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -25,10 +24,10 @@ Examples:
   resemblance build texts.rsm folder/ --include '*.txt' --chars 9
   zcat part-*.gz | resemblance build seen.rsm - --skip-bad")]
 pub(crate) struct BuildArguments {
-    /// The file to make; it must not exist
+    /// The file to create; it must not exist
     #[arg(value_name = "NEW_STORE")]
     store: PathBuf,
-    /// Files of JSON Lines or tables, folders, or - (see resemblance --help)
+    /// JSON Lines files, tables, folders or - (see resemblance --help)
     #[arg(required = true)]
     corpus: Vec<PathBuf>,
     #[command(flatten)]
@@ -39,8 +38,8 @@ pub(crate) struct BuildArguments {
     stored: StoredOptions,
     #[command(flatten)]
     options: CorpusOptions,
-    /// Keep what was made of each file of the corpus in this folder, and go on with what a run that was
-    /// stopped has left there. Making the store begins anew
+    /// Save the results for each file of the corpus in this folder, and reuse those of an interrupted run. Writing the
+    /// store starts over
     #[arg(long, value_name = "OUT_DIR")]
     job: Option<PathBuf>,
 }

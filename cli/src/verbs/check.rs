@@ -13,8 +13,8 @@ use crate::session::Context;
 /// Verify a store from end to end
 ///
 /// Prints one line for each problem found (columns: problem, place, detail; json and parquet also have the number of the
-/// invariant in the format specification) and exits with 1 if there was any. The file is not changed, and others may read it meanwhile; nobody can write it.
-/// Repair makes a new store from the parts of it that can be read.
+/// invariant in the format specification) and exits with 1 if there was any. The file is not changed. Meanwhile other
+/// processes may read the store but not write to it. The verb repair builds a new store from the readable parts.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:

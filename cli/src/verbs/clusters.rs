@@ -17,10 +17,10 @@ use resemblance::invariant::bug;
 
 /// List the clusters of near-duplicates of a store or a corpus
 ///
-/// A cluster is a connected component of the near-duplicate pairs. tsv columns: cluster_key, key;
-/// cluster_key is the member that was inserted first, or comes first in the corpus, and is listed as a
-/// member too. Documents without a near-duplicate are left out. Lines are sorted by both columns.
-/// jsonl fields: cluster_id, cluster_key, id, key.
+/// A cluster is a connected component of the near-duplicate pairs. tsv columns: cluster_key, key. cluster_key is the
+/// key of the first member in the order of insertion or of the corpus, which is listed as a member too. Documents
+/// without a near-duplicate are omitted. Lines are sorted by both columns. jsonl fields: cluster_id, cluster_key, id,
+/// key.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -28,7 +28,7 @@ Examples:
   resemblance clusters corpus.jsonl --verify exact
   resemblance clusters corpus.jsonl.zst --threshold 0.9 --format jsonl")]
 pub(crate) struct ClustersArguments {
-    /// One store (told by its content), or files of JSON Lines or tables, folders, - (see resemblance --help)
+    /// One store (recognized by its content), or JSON Lines files, tables, folders or - (see resemblance --help)
     #[arg(required = true, value_name = "STORE|CORPUS")]
     pub(crate) inputs: Vec<PathBuf>,
     #[command(flatten)]

@@ -11,8 +11,7 @@ use crate::session::Context;
 
 /// Make a store's file as small as it can be
 ///
-/// Columns: size_before_bytes, size_after_bytes (space taken on disk). Nothing else can use the
-/// store meanwhile.
+/// Columns: size_before_bytes, size_after_bytes (space taken on disk). No other process can use the store meanwhile.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:

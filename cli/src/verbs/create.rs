@@ -12,9 +12,9 @@ use crate::session::{Context, open_to_read, with_tf_idf};
 
 /// Make an empty store
 ///
-/// Prints the schema; with -v also the probability of finding a pair near the threshold. How signatures are made
-/// is fixed from then on; reband changes bands and tables. A store with --features takes documents by their
-/// features, one with --minhash-kind external takes signatures that were made elsewhere.
+/// Prints the schema, and with -v the probability of finding a pair near the threshold. How signatures are computed is
+/// fixed from then on; reband can change bands and tables. A store with --features accepts documents by their features,
+/// one with --minhash-kind external accepts signatures from another program.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -25,17 +25,17 @@ Examples:
   resemblance create small.rsm --minhash 512 --minhash-kind one-pass --value-bits 1
   resemblance create others.rsm --minhash-kind external --value-bits 16")]
 pub(crate) struct CreateArguments {
-    /// The file to make; it must not exist
+    /// The file to create; it must not exist
     #[arg(value_name = "NEW_STORE")]
     store: PathBuf,
-    /// Take the schema of this store. Options of the schema must not say otherwise
+    /// Copy the schema of this store. Other schema options must agree with it
     #[arg(long, value_name = "STORE", conflicts_with_all = ["threshold", "distance", "tf_idf_of", "tf_idf"])]
     like: Option<PathBuf>,
     #[command(flatten)]
     schema: SchemaOptions,
     #[command(flatten)]
     bounds: BoundOptions,
-    /// Weigh features by their rarity in these corpora (tf-idf). The store keeps the counts
+    /// Weight features by their rarity in these corpora (tf-idf). The store keeps the counts
     #[arg(long, value_name = "CORPUS", num_args = 1.., conflicts_with = "tf_idf")]
     tf_idf_of: Vec<PathBuf>,
     #[command(flatten)]

@@ -26,10 +26,10 @@ const WINDOW_SHINGLES: u16 = 6;
 
 /// Write a corpus without the documents that share passages with test sets
 ///
-/// A document is left out if it shares a passage with a test document: with the defaults every one that
-/// shares 13 consecutive words is, and none that shares fewer than 8 (letter case and punctuation do not
-/// count). --min-share leaves a document out only if it has that share of a test document. Kept lines pass
-/// through byte for byte, as with dedup.
+/// A document is left out if it shares a passage with a test document. With the defaults, every document that shares 13
+/// consecutive words is left out, and none that shares fewer than 8 (letter case and punctuation do not count). With
+/// --min-share, a document is left out only if it contains that share of a test document. The remaining lines are
+/// written unchanged, byte for byte, as with dedup.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -37,37 +37,37 @@ Examples:
   resemblance decontaminate train/ --against gsm8k.jsonl mmlu.jsonl -o clean/ --min-share 0.5
   resemblance decontaminate more.jsonl --against tests.rsm -o clean.jsonl")]
 pub(crate) struct DecontaminateArguments {
-    /// Files of JSON Lines or tables, folders, or - (see resemblance --help)
+    /// JSON Lines files, tables, folders or - (see resemblance --help)
     #[arg(required = true)]
     corpus: Vec<PathBuf>,
-    /// The test sets: corpora, or one store that was made with --containment
+    /// The test sets: corpora, or one store built with --containment
     #[arg(long, value_name = "CORPUS|STORE", num_args = 1.., required = true)]
     pub(crate) against: Vec<PathBuf>,
-    /// A file (its name tells the compression), - for standard output, or a folder, which gets the
-    /// input's file names and compression (if it exists, or ends in /, or texts are written)
+    /// A file (its name determines the compression), - for standard output, or a folder, which gets the input's file
+    /// names and compression (if it exists, ends in /, or texts are written)
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
-    /// Write a line for each document that is left out: dropped, test (the test document that shares most
-    /// with it), test_share_estimate (the share of the test document that it has), shared_hashes,
-    /// longest_run_estimate (in shingles of the document that is left out); tab-separated
+    /// Write a tab-separated line for each document left out: dropped, test (the test document that shares most with
+    /// it), test_share_estimate (the share of the test document that it contains), shared_hashes, longest_run_estimate
+    /// (in shingles of the document left out)
     #[arg(long, value_name = "OUT")]
     report: Option<PathBuf>,
-    /// In the report also the longest passage that a document shares with the test, compared exactly:
-    /// longest_run (in shingles), and where it stands, in bytes from 0 on: start, end, test_start, test_end.
-    /// The texts of the tests, which are corpora, are held in memory, up to half of --memory
+    /// Add the longest passage that the document shares with the test to the report, compared exactly: longest_run (in
+    /// shingles), and its position in bytes, from 0: start, end, test_start, test_end. The texts of the tests, which
+    /// must be corpora, are held in memory, up to half of --memory
     #[arg(long, requires = "report")]
     spans: bool,
-    /// Leave out the first line of the report, which has the names of the columns
+    /// Omit the header line of the report
     #[arg(long, requires = "report")]
     no_header: bool,
-    /// Leave a document out only if it has at least this share of a test document, 0 to 1
+    /// Leave a document out only if it contains at least this share of a test document, 0 to 1
     #[arg(long, value_name = "S")]
     min_share: Option<f64>,
-    /// Words of a shingle, of test sets that are corpora [default: 8]
+    /// Words of a shingle, if the test sets are corpora [default: 8]
     #[arg(long, value_name = "K")]
     containment: Option<u16>,
-    /// Shingles of a window, of test sets that are corpora: every passage of W + K - 1 words is found
-    /// [default: 6]
+    /// Shingles of a window, if the test sets are corpora: every passage of at least W + K - 1 words is found [default:
+    /// 6]
     #[arg(long, value_name = "W")]
     window: Option<u16>,
     /// Overwrite existing output, but never a store

@@ -17,9 +17,9 @@ use resemblance::invariant::bug;
 
 /// Remove documents by their age or number
 ///
-/// The stamp of a document is its age; of documents with equal stamps, the one added first is the oldest.
-/// Documents are removed in commits of 1,000, so that the command can be stopped and given again.
-/// Columns: examined, evicted, left, slices (commits), longest_slice_ms.
+/// Documents with smaller stamps are older; of documents with equal stamps, the one added first is the oldest.
+/// Documents are removed in commits of 1,000, so you can stop the command and give it again. Columns: examined,
+/// evicted, left, slices (commits), longest_slice_ms.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -30,8 +30,8 @@ Examples:
 pub(crate) struct EvictArguments {
     /// The store
     pub(crate) store: PathBuf,
-    /// Remove the documents whose stamps are smaller: an age such as 14d (s, m, h, d, w), a stamp, or a
-    /// time such as 2026-01-31T08:00:00Z
+    /// Remove the documents whose stamps are smaller than this age such as 14d (s, m, h, d, w), stamp, or time such as
+    /// 2026-01-31T08:00:00Z
     #[arg(long, value_name = "AGE|STAMP", value_parser = parse_age)]
     older_than: Option<u64>,
     /// Remove all but the N newest documents
@@ -40,7 +40,7 @@ pub(crate) struct EvictArguments {
     /// Remove the documents even if they are more than nine tenths of the store
     #[arg(long)]
     force: bool,
-    /// Remove nothing, and say how many documents would be removed
+    /// Remove nothing, and print how many documents would be removed
     #[arg(long)]
     dry_run: bool,
     /// Remove at most N documents per commit

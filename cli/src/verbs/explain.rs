@@ -23,7 +23,7 @@ use crate::session::{Context, read_text, read_texts_of, taken_text};
 /// The form of what is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum ExplainForm {
-    /// For reading: shared parts in colour on a terminal, else between ⟦ and ⟧
+    /// Plain text: shared parts are in colour on a terminal, otherwise between ⟦ and ⟧
     Text,
     /// One JSON array with an object for each pair; spans are pairs of byte positions
     Json,
@@ -33,12 +33,12 @@ enum ExplainForm {
 
 /// Show which parts two texts share, and how similar that makes them
 ///
-/// Both texts are cut into shingles by the schema options, as pairs and dedup do. A part is marked if it is
-/// covered by shingles that the other text has, too. The exact similarity (Jaccard, of the sets of
-/// shingles) stands beside the estimate from signatures, cosine, Dice and overlap, and the share of each text's
-/// shingles that the other has. Where signatures count how often shingles occur (--minhash-kind weighted and
-/// probability, --tf-idf), so does one more cosine. The texts are two
-/// files, two documents of a corpus, or the pairs that another verb has reported.
+/// Both texts are split into shingles by the schema options, as in pairs and dedup. A part is marked if it is covered
+/// by shingles that the other text also has. The output shows the exact similarity (Jaccard, of the sets of shingles),
+/// the estimate from signatures, cosine, Dice and overlap, and the share of each text's shingles that the other
+/// contains. Schemas that count how often shingles occur (--minhash-kind weighted and probability, --tf-idf) add a
+/// cosine that counts them too. The texts are two files, two documents of a corpus, or the pairs that another verb has
+/// reported.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -50,20 +50,20 @@ pub(crate) struct ExplainArguments {
     /// Two files, each one text in UTF-8 (- for standard input); with --corpus two keys
     #[arg(num_args = 2, value_names = ["A", "B"], required_unless_present = "pairs", conflicts_with = "pairs")]
     texts: Vec<OsString>,
-    /// The corpora that the documents are in (see resemblance --help)
+    /// The corpora that contain the documents (see resemblance --help)
     #[arg(long, value_name = "CORPUS", num_args = 1..)]
     corpus: Vec<PathBuf>,
-    /// A report whose first two columns are keys, as pairs, clusters, contain, and dedup --report write it: tsv, csv,
-    /// jsonl, json or parquet; - for standard input, except of parquet
+    /// A report whose first two columns are keys, as written by pairs, clusters, contain and dedup --report: tsv, csv,
+    /// jsonl, json or parquet; - for standard input, except for parquet
     #[arg(long, value_name = "FILE", requires = "corpus")]
     pairs: Option<PathBuf>,
     /// At most the first N of these pairs; the others are counted
     #[arg(long, value_name = "N", default_value_t = 20, requires = "pairs")]
     limit: usize,
-    /// The keys are given as they are printed: escaped
+    /// Keys are given as results print them, with escapes
     #[arg(long, requires = "corpus", conflicts_with = "pairs")]
     escaped: bool,
-    /// Form of what is written
+    /// Format of the output
     #[arg(long, value_name = "FORM", default_value = "text")]
     format: ExplainForm,
     /// A file, or - for standard output

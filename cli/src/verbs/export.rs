@@ -9,11 +9,11 @@ use crate::failure::{Failure, Outcome, Result};
 use crate::output::Destination;
 use crate::session::{Context, open_to_read};
 
-/// Write the documents of a store as a stream that import takes
+/// Write the documents of a store as a stream for import
 ///
-/// The stream has keys, stamps, payloads and signatures, with checksums; format-spec.md describes it.
-/// It has no bands and tables: the store that imports it indexes documents by its own. A file whose name
-/// ends in .gz or .zst is compressed; it gets its name when it is complete.
+/// The stream has keys, stamps, payloads and signatures, with checksums; format-spec.md describes it. It has no bands
+/// and tables: a store that imports it indexes the documents by its own schema. A file whose name ends in .gz or .zst
+/// is compressed; it appears under its name when it is complete.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -10,11 +10,11 @@ use crate::options::{FormatOptions, parse_key};
 use crate::output::{Column, Results, Value, escape};
 use crate::session::{Context, find_document, open_to_read};
 
-/// Show what a store holds under a key
+/// Show the document that a store has under a key
 ///
-/// Columns: key, stamp, minhash (values separated by commas, of fewer bits where the store cuts them;
-/// of bottom-k the hashes, 16 hexadecimal digits each), simhash (hexadecimal, 8 to 64 digits),
-/// payload_hex, and payload where that is text in UTF-8; jsonl also has id.
+/// Columns: key, stamp, minhash (comma-separated values, at the width the store keeps; for bottom-k the hashes, 16
+/// hexadecimal digits each), simhash (8 to 64 hexadecimal digits), payload_hex, and payload if it is UTF-8 text; jsonl
+/// also has id.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -23,9 +23,9 @@ Examples:
 pub(crate) struct GetArguments {
     /// The store
     pub(crate) store: PathBuf,
-    /// The key, as its bytes; after -- if it begins with -
+    /// The key as bytes; after -- if it begins with -
     key: OsString,
-    /// The key is given as results print it: with escapes, or as \#ID
+    /// The key is given as results print it, with escapes, or as \#ID
     #[arg(short, long)]
     escaped: bool,
     #[command(flatten)]

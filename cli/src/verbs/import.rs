@@ -15,10 +15,10 @@ use resemblance_corpus::{Compression, CorpusError};
 
 /// Add the documents of an exported stream to a store
 ///
-/// The store must make signatures in the same way as the exported store; its threshold, bands and
-/// tables may differ. Documents are committed 10,000 at a time. After a failure or an interruption the
-/// store holds the documents up to the last commit, and the message says how many. To continue, give
-/// the command again with --keys skip; documents without a key would then be there twice.
+/// The store must compute signatures in the same way as the exported store; its threshold, bands and tables may differ.
+/// Documents are committed 10,000 at a time. After a failure or an interruption the store holds the documents up to the
+/// last commit, and the message reports their number. To continue, give the command again with --keys skip; documents
+/// without a key are then added twice.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -30,23 +30,23 @@ pub(crate) struct ImportArguments {
     pub(crate) store: PathBuf,
     /// A stream that export wrote, plain, gzip or Zstandard; - for standard input
     stream: PathBuf,
-    /// How to treat a document whose key the store has
+    /// What to do with a document whose key the store has
     #[arg(long, value_name = "RULE", default_value = "refuse")]
     keys: KeyRule,
-    /// Leave out and count near-duplicates of documents in the store
+    /// Skip and count near-duplicates of documents in the store
     #[arg(long)]
     if_new: bool,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum KeyRule {
-    /// Stop there
+    /// Stop with an error
     Refuse,
-    /// Leave it out
+    /// Skip it
     Skip,
-    /// Let it replace the one in the store
+    /// Replace the document in the store
     Replace,
-    /// The same if its stamp is greater, else leave it out
+    /// Replace the document in the store if its stamp is smaller; otherwise skip this one
     Newer,
 }
 

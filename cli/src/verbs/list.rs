@@ -12,9 +12,9 @@ use crate::output::escape::PrintedKey;
 use crate::output::{Column, Results, Value};
 use crate::session::{Context, open_to_read};
 
-/// List what a store holds, in the order of insertion
+/// List the documents of a store in the order of insertion
 ///
-/// Columns: key, stamp, and with --payloads payload_hex and payload (where that is text in UTF-8); jsonl and json also have id.
+/// Columns: key, stamp, and with --payloads payload_hex and payload (if it is UTF-8 text); jsonl and json also have id.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -26,23 +26,23 @@ pub(crate) struct ListArguments {
     /// Only documents whose key begins with these bytes
     #[arg(long, value_name = "PREFIX")]
     prefix: Option<OsString>,
-    /// --prefix is given as results print keys: with escapes
+    /// --prefix is given as results print keys, with escapes
     #[arg(short, long, requires = "prefix")]
     escaped: bool,
-    /// Only documents whose stamps are smaller: an age such as 14d (s, m, h, d, w), a stamp, or a time such
-    /// as 2026-01-31T08:00:00Z
+    /// Only documents whose stamps are smaller than this age such as 14d (s, m, h, d, w), stamp, or time such as
+    /// 2026-01-31T08:00:00Z
     #[arg(long, value_name = "AGE|STAMP", value_parser = parse_age)]
     older_than: Option<u64>,
-    /// Only documents whose stamps are this or larger
+    /// Only documents whose stamps are at least this
     #[arg(long, value_name = "AGE|STAMP", value_parser = parse_age)]
     newer_than: Option<u64>,
-    /// Begin with the document of this number, or with the first after it
+    /// Start at the document with this id, or at the next one
     #[arg(long, value_name = "ID")]
     from_id: Option<u64>,
     /// At most N documents
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
-    /// Show payloads too: in hexadecimal, and as text where they are UTF-8
+    /// Also show payloads, in hexadecimal and, if they are UTF-8, as text
     #[arg(long)]
     payloads: bool,
     #[command(flatten)]

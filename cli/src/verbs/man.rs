@@ -13,7 +13,7 @@ use crate::output::{Destination, make_folder, scratch_builder};
 Example:
   resemblance man ~/.local/share/man/man1")]
 pub(crate) struct ManArguments {
-    /// A folder, which is made if it is not there; pages of the same names are replaced
+    /// A folder, which is created if it does not exist; pages of the same names are replaced
     #[arg(value_name = "OUT_DIR")]
     folder: PathBuf,
 }

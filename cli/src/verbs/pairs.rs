@@ -16,12 +16,11 @@ use crate::session::{Context, JoinProduct, JoinProgress, Subject, prepare_join, 
 
 /// List all near-duplicate pairs of a store or a corpus
 ///
-/// tsv columns: key_a, key_b, similarity (six decimals). key_a is less than key_b in byte order; lines are
-/// sorted by both, with documents without a key last. Of a corpus the similarity is exact. Of a store,
-/// which has no texts, and with --verify estimate, it is an estimate from the signatures, and the column
-/// is called similarity_estimate. With SimHash alone the third column is the distance, with both families
-/// the distance is the fourth. jsonl fields: id_a, key_a, id_b, key_b, similarity or similarity_estimate,
-/// distance (null where there is none).
+/// tsv columns: key_a, key_b, similarity (six decimals). key_a is less than key_b in byte order; lines are sorted by
+/// both, with documents without a key last. Similarities are exact for a corpus. For a store, which has no texts, and
+/// with --verify estimate they are estimates from the signatures, and the column is named similarity_estimate. With
+/// SimHash alone the third column is the distance; with both families the fourth column is. jsonl fields: id_a, key_a,
+/// id_b, key_b, similarity or similarity_estimate, distance (null if the schema has none).
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -30,7 +29,7 @@ Examples:
   resemblance pairs corpus.jsonl --verify estimate --no-header
   resemblance pairs texts/ --include '*.md'")]
 pub(crate) struct PairsArguments {
-    /// One store (told by its content), or files of JSON Lines or tables, folders, - (see resemblance --help)
+    /// One store (recognized by its content), or JSON Lines files, tables, folders or - (see resemblance --help)
     #[arg(required = true, value_name = "STORE|CORPUS")]
     pub(crate) inputs: Vec<PathBuf>,
     #[command(flatten)]

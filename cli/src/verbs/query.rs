@@ -26,17 +26,16 @@ use crate::session::{
 use resemblance::invariant::{at, bug};
 use resemblance_corpus::{ContentRule, CorpusDocument};
 
-/// Find the documents of a store that are like a text
+/// Find the near-duplicates of a text in a store
 ///
-/// The text is an argument, a file, standard input, a document of the store (which itself is left
-/// out), or every document of a corpus. tsv columns: key, similarity_estimate (six decimals; from
-/// the signatures), best first; with SimHash alone the distance, with both families both. With
-/// --corpus a first column, query, has the key of the corpus's document. With --texts the column is called
-/// similarity, and a last one, similarity_is, says exact or estimate. jsonl fields: query (with
-/// --corpus), id, key, similarity_estimate, distance.
+/// The text is an argument, a file, standard input, a document of the store (which is not its own match), or every
+/// document of a corpus. tsv columns: key, similarity_estimate (six decimals; from the signatures), best first; with
+/// SimHash alone the distance, with both families both. --corpus adds query as the first column: the key of the
+/// document of the corpus. With --texts the column is named similarity, and a last column, similarity_is, is exact or
+/// estimate. jsonl fields: query (with --corpus), id, key, similarity_estimate, distance.
 ///
-/// Without --nearest the matches are within the store's bounds, or --threshold and --distance; --limit
-/// only cuts their list. --nearest N answers with the N nearest documents, however far they are.
+/// Without --nearest the matches are within the store's bounds, or --threshold and --distance; --limit only shortens
+/// the list. --nearest N returns the N nearest documents at any distance.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -53,7 +52,7 @@ Examples:
 pub(crate) struct QueryArguments {
     /// The store
     pub(crate) store: PathBuf,
-    /// The text, after -- if it begins with -; without it, or with - alone, standard input
+    /// The text, after -- if it begins with -. Without a text, or with - alone, standard input is read
     #[arg(conflicts_with_all = ["file", "key", "corpus", "escaped"])]
     text: Option<String>,
     /// A file that holds the text, in UTF-8; - for standard input
@@ -67,54 +66,54 @@ pub(crate) struct QueryArguments {
         allow_hyphen_values = true
     )]
     key: Option<OsString>,
-    /// A ready-made fingerprint, in as many hexadecimal digits as the store's have
+    /// A precomputed fingerprint, with the same number of hexadecimal digits as those of the store
     #[arg(long, value_name = "HEX", conflicts_with_all = ["text", "file", "key", "corpus", "escaped"])]
     hash: Option<Fingerprint>,
     /// Every document of these corpora (see resemblance --help)
     #[arg(long, value_name = "CORPUS", num_args = 1..)]
     corpus: Vec<PathBuf>,
-    /// The key is given as results print it: with escapes, or as \#ID
+    /// The key is given as results print it, with escapes, or as \#ID
     #[arg(short, long, requires = "key", conflicts_with = "corpus")]
     escaped: bool,
-    /// At most N matches, the best ones (of each document)
+    /// Print at most the N best matches (of each document)
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
-    /// The N nearest documents, however far they are: not only those within the bounds, as --limit has
-    /// them. Where buckets do not find them with the probability --min-recall, all signatures are read
+    /// Return the N nearest documents at any distance, not only those within the bounds. If buckets do not find them
+    /// with the probability --min-recall, all signatures are read
     #[arg(long, value_name = "N", group = "nearness", conflicts_with_all = BOUNDED)]
     nearest: Option<NonZeroUsize>,
-    /// One document within C times the distance R, where --factor sets C; or none if there is none within R,
-    /// told with its probability. The distance is 1 - similarity, or differing bits for SimHash
+    /// Return one document within C times the distance R (--factor sets C), or the probability that there is none
+    /// within R. The distance is 1 - similarity, or the number of differing bits for SimHash
     #[arg(long, value_name = "R", group = "nearness", conflicts_with_all = BOUNDED)]
     within: Option<f64>,
-    /// See --within [default: 1]
+    /// The factor C of --within [default: 1]
     #[arg(long, value_name = "C", requires = "within", conflicts_with_all = BOUNDED, conflicts_with = "nearest")]
     factor: Option<f64>,
-    /// The probability with which a document as near as the last one must be found [default: 0.9]
+    /// The probability with which a document as near as the last result must be found [default: 0.9]
     #[arg(long, value_name = "P", requires = "nearness")]
     min_recall: Option<f64>,
-    /// The corpus that the store was made of, or a part of it: the similarities to documents whose texts
-    /// are there are exact, and decide
+    /// The corpus from which the store was built, or a part of it: matches are chosen by exact similarity for documents
+    /// whose texts are in it
     #[arg(long, value_name = "CORPUS", num_args = 1..)]
     texts: Vec<PathBuf>,
-    /// Show the payload of each match too: in hexadecimal, and as text where it is UTF-8
+    /// Also show the payload of each match, in hexadecimal and, if it is UTF-8, as text
     #[arg(long)]
     payloads: bool,
-    /// Do not read all signatures: the answer may have fewer documents, or miss some
+    /// Never read all signatures: the result may have fewer documents, or miss some
     #[arg(long, requires = "nearness")]
     no_scan: bool,
     #[command(flatten)]
     bounds: BoundOptions,
     #[command(flatten)]
     by: ByOptions,
-    /// Compare with every document of the store: complete, slow, and with any bound
+    /// Compare with every document of the store: complete and slow, and allows any bound
     #[arg(long)]
     scan: bool,
-    /// Compare with at most N candidates, those that share the most buckets with the text. This bounds
-    /// the cost of a query where buckets are large. The candidates left out are counted
+    /// Compare with at most N candidates, those that share the most buckets with the text. This bounds the cost of a
+    /// query if buckets are large. The candidates left out are counted
     #[arg(long, value_name = "N", conflicts_with = "scan")]
     budget: Option<NonZeroU64>,
-    /// Accept a bound beyond that of the store, where a smaller share of the pairs is found
+    /// Accept a bound outside the schema of the store, at which a smaller share of the pairs is found
     #[arg(long)]
     accept_lower_recall: bool,
     #[command(flatten)]

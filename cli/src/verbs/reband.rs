@@ -14,14 +14,13 @@ use crate::session::{Context, bulk_options};
 
 /// Index the documents of a store with other bands or tables
 ///
-/// Changes the threshold, recall, bands or SimHash tables of a store. The signatures in the store are
-/// enough, and stay as they are; the texts are not needed. Options that are not given keep their
-/// values, except that bands which are chosen again get a recall of 0.95. Afterwards the store answers
-/// like one that was created with the new schema, which is shown.
+/// Changes the threshold, recall, bands or SimHash tables of a store. The texts are not needed: the signatures in the
+/// store suffice and are kept as they are. Options that are not given keep their values, except that newly chosen bands
+/// get a recall of 0.95. Afterwards the store answers like one created with the new schema, which is printed.
 ///
-/// All or nothing: if the command is interrupted, the store is as it was. Nothing else can use the store
-/// meanwhile. The file grows by the new postings, because the old ones stay until the end; the command
-/// says beforehand by how much, and compact gives the space back.
+/// If the command is interrupted, the store is unchanged. No other process can use the store meanwhile. The file grows
+/// by the new postings, because the old ones are kept until the end; the command prints beforehand by how much. compact
+/// frees the space again.
 ///
 /// Columns: documents, postings (written), size_before_bytes, size_after_bytes (space taken on disk).
 #[derive(Debug, Args)]
@@ -63,10 +62,10 @@ struct RebandChanges {
     /// 256 bits 1 to 40 (SimHash)
     #[arg(long, value_name = "K", alias = "distance")]
     max_distance: Option<u8>,
-    /// Explicit permuted tables, as create has them (SimHash)
+    /// Explicit permuted tables (see create) (SimHash)
     #[arg(long, value_name = "S,R+...")]
     tables: Option<TableGroups>,
-    /// Number of documents to plan the store for
+    /// Expected number of documents, for which the tables are chosen
     #[arg(long, value_name = "N", alias = "expected")]
     expected_documents: Option<u64>,
 }

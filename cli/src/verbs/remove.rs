@@ -13,8 +13,8 @@ use crate::session::{Context, change_each, change_store, open_to_read};
 
 /// Remove documents from a store
 ///
-/// All keys are removed in one commit. Keys that the store does not have are named; if there were
-/// any, the exit code is 1. With --prefix it is 1 if no key begins so.
+/// All keys are removed in one commit. Keys that the store does not have are reported; if there were any, the exit code
+/// is 1. With --prefix it is 1 if no key has the prefix.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -24,20 +24,20 @@ Examples:
 pub(crate) struct RemoveArguments {
     /// The store
     pub(crate) store: PathBuf,
-    /// Keys, as their bytes; after -- if one begins with -
+    /// Keys as bytes; after -- if one begins with -
     #[arg(
         required_unless_present = "prefix",
         conflicts_with = "prefix",
         value_name = "KEY"
     )]
     keys: Vec<OsString>,
-    /// The keys, or the prefix, are given as results print them: with escapes; keys also as \#ID
+    /// The keys, or the prefix, are given as results print them, with escapes; keys also as \#ID
     #[arg(short, long)]
     escaped: bool,
     /// Remove all documents whose keys begin with these bytes
     #[arg(long, value_name = "PREFIX", allow_hyphen_values = true)]
     prefix: Option<OsString>,
-    /// With --prefix: remove nothing, and say how many documents would be removed
+    /// With --prefix: remove nothing, and print how many documents would be removed
     #[arg(long, requires = "prefix", conflicts_with = "keys")]
     dry_run: bool,
     /// With --prefix: remove the documents even if they are more than nine tenths of the store

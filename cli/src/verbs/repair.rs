@@ -13,9 +13,9 @@ use crate::session::{Context, bulk_options};
 
 /// Make a new store from the readable parts of a damaged one
 ///
-/// Keeps every document whose rows are intact, with its id, key, stamp, payload and signature, and builds
-/// everything else again. The damaged store is only read, and need not have been closed properly;
-/// nothing can write to it meanwhile.
+/// Keeps every document whose rows are intact, with its id, key, stamp, payload and signature, and rebuilds everything
+/// else. The damaged store is only read, and need not have been closed properly; other processes cannot write to it
+/// meanwhile.
 ///
 /// Prints a line for the documents kept and a line for each loss (columns: what, first_id, last_id,
 /// detail). A loss is a document id or a range of ids; ranges of `lost` and `may be back` can have ids
@@ -30,15 +30,14 @@ Examples:
 pub(crate) struct RepairArguments {
     /// The damaged store
     pub(crate) store: PathBuf,
-    /// The file to make; it must not exist
+    /// The file to create; it must not exist
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
-    /// A store with the same schema, if that of the damaged one cannot be read: a copy, or one made
-    /// by create with the same options
+    /// A store with the same schema, if the schema of the damaged one cannot be read: a copy, or a store that create
+    /// made with the same options
     #[arg(long, value_name = "STORE")]
     schema_of: Option<PathBuf>,
-    /// Read all pages of the file, if its tables cannot be found. Documents that were removed or replaced
-    /// may come back
+    /// Read all pages of the file, if its tables cannot be found. Removed or replaced documents may reappear
     #[arg(long)]
     scan: bool,
     #[command(flatten)]

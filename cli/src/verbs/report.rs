@@ -30,9 +30,9 @@ const MAX_TEXT_BYTES: usize = 1 << 20;
 ///
 /// The page begins with the share of the corpus that dedup would remove with the same --policy, --keep, --against and
 /// --budget. It shows how similar the pairs are, the sizes of the clusters, and some pairs of each band of similarity
-/// with their differences marked. Clusters to check follow: chains whose
-/// members have little in common, and the largest ones. The page is one file that loads nothing, and it works without scripts. Samples are chosen by
-/// hashes, so the same corpus has the same page. The corpus is read three times and compared three times.
+/// with their differences marked. Then it lists clusters to check: chains whose members have little in common, and the
+/// largest ones. The page is one file that loads nothing and works without scripts. Samples are chosen by hashes, so
+/// the same corpus always gives the same page. The corpus is read three times and compared three times.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -42,13 +42,13 @@ Examples:
   resemblance report more.jsonl -o report.html --against seen.rsm
   resemblance report texts/ -o report.html --simhash 64 --distance 3")]
 pub(crate) struct ReportArguments {
-    /// JSON Lines files, or folders of text files (see resemblance --help)
+    /// JSON Lines files, tables, or folders (see resemblance --help)
     #[arg(required = true, value_name = "CORPUS")]
     inputs: Vec<PathBuf>,
     /// The page: a file, or - for standard output
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
-    /// Pairs to show of each band of similarity, at most
+    /// Maximum number of pairs to show of each band of similarity
     #[arg(long, value_name = "N", default_value_t = 3)]
     samples: usize,
     /// Overwrite an existing file

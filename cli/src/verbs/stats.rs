@@ -15,10 +15,10 @@ use crate::session::{Context, open_to_read};
 
 /// Show the size and structure of a store
 ///
-/// json is one object: schema, store, runs, merges, tables, lanes and buckets.
-/// tsv and jsonl give one measure per line: section, item, measure, value. Each of the largest buckets
-/// names up to five of its documents, each by a line sample_id and, if it has a key, a line sample_key,
-/// whose value is a key; all other values are numbers. The table form explains each measure in words.
+/// json is one object: schema, store, runs, merges, tables, lanes and buckets. tsv and jsonl have one measure per line:
+/// section, item, measure, value. Each of the largest buckets names up to five of its documents, each by a line
+/// sample_id and, if it has a key, a line sample_key, whose value is the key; all other values are numbers. The format
+/// table explains each measure in words.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -27,13 +27,13 @@ Examples:
 pub(crate) struct StatsArguments {
     /// The store
     pub(crate) store: PathBuf,
-    /// Form of the results [default: table on a terminal, else tsv]
+    /// Format of the results [default: table on a terminal, otherwise tsv]
     #[arg(long, value_name = "FORMAT", help_heading = "Output")]
     format: Option<StatsFormat>,
-    /// Leave out the first line of tsv and csv, which has the names of the columns
+    /// Omit the header line of tsv and csv
     #[arg(long, help_heading = "Output")]
     no_header: bool,
-    /// Turn off --no-header, for commands that were written before that was the default
+    /// Print the header line even if --no-header is the default of the configuration file
     #[arg(long, hide = true, conflicts_with = "no_header")]
     header: bool,
 }
@@ -41,11 +41,11 @@ pub(crate) struct StatsArguments {
 /// The forms of results, and one object for programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum StatsFormat {
-    /// Aligned columns for reading
+    /// Aligned columns
     Table,
     /// Tab-separated values
     Tsv,
-    /// Comma-separated values, quoted where need be
+    /// Comma-separated values, quoted where necessary
     Csv,
     /// One JSON object per line
     Jsonl,

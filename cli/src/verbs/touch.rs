@@ -11,10 +11,10 @@ use crate::options::{parse_keys, parse_stamp};
 use crate::output::escape::PrintedKey;
 use crate::session::{Context, change_each};
 
-/// Give documents of a store another stamp
+/// Change the stamps of documents in a store
 ///
-/// All keys are touched in one commit. Keys that the store does not have are named; if there were any,
-/// the exit code is 1.
+/// All keys are touched in one commit. Keys that the store does not have are reported; if there were any, the exit code
+/// is 1.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -23,13 +23,13 @@ Examples:
 pub(crate) struct TouchArguments {
     /// The store
     pub(crate) store: PathBuf,
-    /// Keys, as their bytes; after -- if one begins with -
+    /// Keys as bytes; after -- if one begins with -
     #[arg(required = true, value_name = "KEY")]
     keys: Vec<OsString>,
     /// The stamp: now (seconds since 1970), a number, or a time such as 2026-01-31T08:00:00Z
     #[arg(long, value_name = "now|N|TIME", value_parser = parse_stamp, default_value = "now")]
     stamp: u64,
-    /// The keys are given as results print them: with escapes, or as \#ID
+    /// The keys are given as results print them, with escapes, or as \#ID
     #[arg(short, long)]
     escaped: bool,
 }

@@ -38,26 +38,24 @@ const FEW_CANDIDATES: f64 = 1_000.0;
 
 /// Show what different schemas would find and cost
 ///
-/// MinHash: for each number of values the bands that reach the recall at the threshold, and the
-/// probability p0.50 to p0.95 that a pair of that similarity becomes a candidate. candidates is the
-/// number that a query is expected to have among --documents, if each of them has the similarity
-/// --background to it; with --corpus it comes from the exact similarities of that corpus instead. recall
-/// is the mean over seeds, recall_deviation its standard deviation if a corpus has 100 families of
-/// near-duplicates at the threshold, each found or missed as a whole: ten times as much for one.
-/// deviation is the standard deviation of the estimate at the threshold; curve_threshold is
-/// (1/bands)^(1/rows). false_positive_area lies below the threshold and under the S-curve,
-/// false_negative_area above it and over the curve (tsv and jsonl). --bands and --rows show the bands
-/// that they give, and --curve-threshold those whose curve is steepest there. Bytes are per document: of
-/// its postings, of its signature, and of everything but its key.
+/// MinHash: for each number of values, the bands that reach the recall at the threshold, and the probability p0.50 to
+/// p0.95 that a pair of that similarity becomes a candidate. candidates is the expected number for a query among
+/// --documents, if each of them has the similarity --background to it; with --corpus it is computed from the exact
+/// similarities of that corpus instead. recall is the mean over seeds. recall_deviation is its standard deviation for a
+/// corpus with 100 families of near-duplicates at the threshold, each found or missed as a whole; for a single family
+/// it is ten times as large. deviation is the standard deviation of the estimate at the threshold; curve_threshold is
+/// (1/bands)^(1/rows). false_positive_area lies below the threshold and under the S-curve, false_negative_area above it
+/// and over the curve (tsv and jsonl). --bands and --rows show the given bands, and --curve-threshold those whose curve
+/// is steepest there. Bytes are per document: of its postings, of its signature, and of everything but its key.
 ///
-/// SimHash (--simhash 64): for each number of documents the permuted tables that a store gets,
-/// the candidates of a query if fingerprints are uniform, and the probability that unweighted sets
-/// of a Jaccard similarity come within the distance.
+/// SimHash (--simhash 64): for each number of documents, the permuted tables of a store, the candidates of a query if
+/// fingerprints are uniform, and the probability that unweighted sets of a given Jaccard similarity are within the
+/// distance.
 ///
-/// Near neighbours (--nearest J,...): the bands by which theory finds documents of similarity J among
-/// such of similarity --background: rho = ln(1/J) / ln(1/background), rows = ln n / ln(1/background),
-/// bands = n^rho, and what they would cost; and short_probability, with which query --nearest finds
-/// them by the first two rows of the bands of --threshold, before it reads all signatures.
+/// Near neighbours (--nearest J,...): the bands that find documents of similarity J among documents of similarity
+/// --background, according to theory: rho = ln(1/J) / ln(1/background), rows = ln n / ln(1/background), bands = n^rho,
+/// and their cost. short_probability is the probability with which query --nearest finds them by the first two rows of
+/// the bands of --threshold, before it reads all signatures.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -75,7 +73,7 @@ pub(crate) struct TuneArguments {
     /// Share of the pairs at the threshold that must be found [default: 0.95]
     #[arg(long, value_name = "R", conflicts_with = "simhash")]
     recall: Option<f64>,
-    /// Numbers of MinHash values to compare [default: 64,128,256,512; with --bands as many as they take]
+    /// Numbers of MinHash values to compare [default: 64,128,256,512; with --bands the number they need]
     #[arg(
         long,
         value_name = "K,...",
@@ -89,10 +87,10 @@ pub(crate) struct TuneArguments {
     /// Show bands of this number of rows
     #[arg(long, value_name = "R", requires = "bands", conflicts_with_all = ["simhash", "recall", "curve_threshold", "nearest"])]
     rows: Option<u16>,
-    /// Choose bands by T = (1/bands)^(1/rows) instead of by their recall
+    /// Choose bands by T = (1/bands)^(1/rows) instead of by recall
     #[arg(long, value_name = "T", conflicts_with_all = ["simhash", "recall", "bands"])]
     curve_threshold: Option<f64>,
-    /// Show what theory asks of bands that find near neighbours of these similarities
+    /// Show the bands that theory requires to find near neighbours of these similarities
     #[arg(
         long,
         value_name = "J,...",
@@ -106,16 +104,16 @@ pub(crate) struct TuneArguments {
     /// Assumed similarity of documents that are not near-duplicates [default: 0.05]
     #[arg(long, value_name = "S", conflicts_with_all = ["simhash", "corpus"])]
     background: Option<f64>,
-    /// Measure the similarities of documents in a corpus instead (all pairs of it, exactly)
+    /// Measure the background in a corpus instead (exact similarities of all pairs)
     #[arg(long, value_name = "CORPUS", conflicts_with = "simhash")]
     corpus: Vec<PathBuf>,
-    /// Measure only the N documents of the corpus whose keys hash lowest
+    /// Measure only the N documents of the corpus whose keys have the least hashes
     #[arg(long, value_name = "N", requires = "corpus", conflicts_with_all = WITHOUT_CORPUS)]
     sample: Option<usize>,
     /// The texts of the corpus are HTML (feature html)
     #[arg(long, requires = "corpus", conflicts_with_all = WITHOUT_CORPUS)]
     html: bool,
-    /// Shingles of N words, to compare the corpus by [default: 5]
+    /// Compare the corpus by shingles of N words [default: 5]
     #[arg(long, value_name = "N", requires = "corpus", conflicts_with = "chars", conflicts_with_all = WITHOUT_CORPUS)]
     words: Option<u16>,
     /// Shingles of N characters instead
@@ -127,7 +125,7 @@ pub(crate) struct TuneArguments {
     /// Maximum Hamming distance of near-duplicates [default: 3, with 32 bits 2, with 128 bits 6]
     #[arg(long, value_name = "D", requires = "simhash", conflicts_with_all = OF_MINHASH)]
     distance: Option<u8>,
-    /// Show these permuted tables, as create has them, instead of choosing them
+    /// Show these permuted tables (see create) instead of choosing them
     #[arg(long, value_name = "S,R+...", requires = "simhash", conflicts_with_all = OF_MINHASH)]
     tables: Option<TableGroups>,
     /// Draw the curves to this file

@@ -20,7 +20,7 @@ use crate::session::{
 };
 use resemblance_corpus::{ContentRule, CorpusDocument};
 
-/// Which documents of the store are asked for.
+/// The documents of the store to find
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Which {
     /// Documents that contain the text
@@ -33,17 +33,15 @@ enum Which {
 
 /// Find the documents of a store that share passages with a text
 ///
-/// The store must keep hashes of shingles: create it, or build it, with --containment K. Every document
-/// that shares a passage of W + K - 1 words or characters with a text is found, for certain, unless
-/// --max-frequency leaves its hashes out. tsv columns: query (the key of the text), key,
-/// query_share_estimate (the share of the text that the document has; six decimals; from hashes),
-/// document_share_estimate, shared_hashes, longest_run_estimate (of the text, in shingles); those that
-/// share most first. jsonl has the id as well. With --texts, the corpus that the store was made of, the
-/// longest shared passage is compared exactly: longest_run (in shingles), and where it stands, in bytes from
-/// 0 on: query_start, query_end, start, end; nothing where the text of a document is not at hand. Without
-/// --texts, a store that keeps positions (--positions) tells the longest of the passages that its hashes tell:
-/// longest_run, query_start and query_end in bytes, start_unit and end_unit, the words (or characters, or code
-/// tokens) of the document, from 0 on.
+/// The store must keep hashes of shingles: create or build it with --containment K. Every document that shares a
+/// passage of at least W + K - 1 words or characters with a text is found, unless --max-frequency ignores its hashes.
+/// tsv columns: query (the key of the text), key, query_share_estimate (the share of the text that the document
+/// contains; six decimals; from hashes), document_share_estimate, shared_hashes, longest_run_estimate (in shingles of
+/// the text); those that share most come first. jsonl has the id as well. --texts, the corpus from which the store was
+/// built, adds the longest shared passage, compared exactly: longest_run (in shingles), and its position in bytes, from
+/// 0: query_start, query_end, start, end (empty if the text of a document is not available). Without --texts, a store
+/// that keeps positions (--positions) adds the longest passage that its hashes show: longest_run, query_start and
+/// query_end in bytes, and start_unit and end_unit, the words (or characters, or code tokens) of the document, from 0.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -57,26 +55,26 @@ pub(crate) struct ContainArguments {
     /// The store
     #[arg(long = "in", value_name = "STORE")]
     pub(crate) store: PathBuf,
-    /// The texts: files of JSON Lines or tables, folders, or - (see resemblance --help)
+    /// The texts: JSON Lines files, tables, folders or - (see resemblance --help)
     #[arg(long, value_name = "CORPUS", num_args = 1.., required = true)]
     query: Vec<PathBuf>,
-    /// Which documents of the store are asked for
+    /// The documents of the store to find
     #[arg(long, value_name = "WHICH", default_value = "containing")]
     which: Which,
-    /// At least this share of the text, 0 to 1; with --which contained, of the document [default: 0.8; 0
-    /// with --which overlapping]
+    /// Minimum share of the text, 0 to 1; with --which contained, of the document [default: 0.8; 0 with --which
+    /// overlapping]
     #[arg(long, value_name = "S")]
     min_share: Option<f64>,
-    /// The corpus that the store was made of, or a part of it: the longest shared passage is told with its
+    /// The corpus from which the store was built, or a part of it: the longest shared passage is reported with its
     /// positions. The texts are held in memory, up to half of --memory
     #[arg(long, value_name = "CORPUS", num_args = 1..)]
     texts: Vec<PathBuf>,
-    /// At most N documents for each text, those that share most
+    /// Print at most N documents for each text, those that share most
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
-    /// List the passages of the texts that more than N documents of the store have, such as menus and
-    /// licences, each once, in place of documents: query (the first text that has it), start, end (bytes
-    /// there), documents, shingles, passage. --max-frequency N leaves them out where documents are asked for
+    /// Instead of documents, list the passages of the texts that more than N documents of the store have, such as menus
+    /// and licences, each once: query (the first text that has it), start, end (its position there in bytes),
+    /// documents, shingles, passage. When you search for documents, --max-frequency N ignores such passages
     #[arg(long, value_name = "N", conflicts_with_all = ["which", "min_share", "limit", "texts", "min_shared", "max_frequency"])]
     boilerplate: Option<u64>,
     #[command(flatten)]

@@ -26,16 +26,15 @@ pub(super) enum LevelName {
 
 /// Write a corpus without its near-duplicates
 ///
-/// The earlier of two near-duplicates survives, unless --keep says otherwise: arguments in their
-/// order, paths in a folder in byte order. Kept lines pass through byte for byte (a missing newline
-/// is added where another line follows, blank lines are removed, a byte order mark is kept only at
-/// the start of an output), rows of CSV and TSV below their first row. Parquet and Arrow lose rows,
-/// and nothing else. Nothing is written before the whole input has been read, and nothing is left
-/// behind after a failure. A file and a new folder get their name when they are complete; an
-/// existing folder gets its files one after the other, and with --force loses all others, which are
-/// counted. An output never replaces a store, a link or a file that the command reads, and is never
-/// written into a folder that it reads. Ids need not be unique. Documents without any word are kept,
-/// unless --empty alike is given.
+/// The earlier of two near-duplicates survives, unless --keep sets another rule. Arguments count in their order, paths
+/// in a folder in byte order. The remaining lines, and rows of CSV and TSV after the first, are written unchanged, byte
+/// for byte (a missing newline is added if another line follows, blank lines are removed, a byte order mark is kept
+/// only at the start of an output). Parquet and Arrow files lose rows and nothing else. Nothing is written before the
+/// whole input has been read, and a failure leaves no output behind. A file and a new folder appear under their names
+/// when they are complete. An existing folder gets its files one after the other, and with --force loses all others,
+/// which are counted. An output never replaces a store, a link or a file that the command reads, and is never written
+/// into a folder that it reads. Ids need not be unique. Documents without any word are kept, unless --empty alike is
+/// given.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -54,21 +53,21 @@ Examples:
   zcat corpus.jsonl.gz | resemblance dedup - -o - | gzip > unique.jsonl.gz
   resemblance dedup more.jsonl --against seen.rsm -o new.jsonl")]
 pub(crate) struct DedupArguments {
-    /// Files of JSON Lines or tables, folders, or - (see resemblance --help)
+    /// JSON Lines files, tables, folders or - (see resemblance --help)
     #[arg(required = true)]
     pub(super) corpus: Vec<PathBuf>,
-    /// A file (its name tells the compression), - for standard output, or a folder, which gets the
-    /// input's file names and compression (if it exists, or ends in /, or texts are written)
+    /// A file (its name determines the compression), - for standard output, or a folder, which gets the input's file
+    /// names and compression (if it exists, ends in /, or texts are written)
     #[arg(short, long, value_name = "OUT", required_unless_present_any = ["in_place", "dry_run", "annotate", "verdicts"])]
     pub(super) output: Option<PathBuf>,
-    /// Replace the corpus, one file of lines or a table, by what is kept of it, once that is complete
+    /// Replace the corpus, which must be one JSON Lines file or table, by the documents kept, once they are written
     #[arg(long, conflicts_with = "output")]
     pub(super) in_place: bool,
-    /// Decide, and write the report and what was dropped, but not what was kept, even with -o, --in-place or --verdicts
+    /// Write only the report and the dropped documents, not those kept, even with -o, --in-place or --verdicts
     #[arg(long)]
     pub(super) dry_run: bool,
-    /// With --dry-run: decide on this share of the documents alone, such as 0.01, those whose keys have the least
-    /// hashes, the same each time, and tell which share of all documents is expected to go
+    /// With --dry-run: read only this share of the documents, such as 0.01, those whose keys have the least hashes,
+    /// always the same ones, and print the share of all documents that is expected to be dropped
     #[arg(
         long,
         value_name = "SHARE",
@@ -77,19 +76,18 @@ pub(crate) struct DedupArguments {
         conflicts_with_all = ["dropped", "annotate", "verdicts", "job"]
     )]
     pub(super) sample: Option<f64>,
-    /// Write the documents that were dropped as near-duplicates here, as they stand in the input: a file or
-    /// a folder, as with -o
+    /// Write the documents that were dropped as near-duplicates here, unchanged: a file or a folder, as with -o
     #[arg(long, value_name = "OUT")]
     pub(super) dropped: Option<PathBuf>,
-    /// Write all documents here as they stand in the input, with what became of each: a file or a folder, as with
-    /// -o. Lines of JSON get fields and tables columns: dedup_kept, dedup_cluster (the place of the survivor
-    /// in the corpus, from 1, or store:ID), dedup_size (documents of the cluster, with the survivor), dedup_rank
-    /// (1 for the survivor, then in the order of the corpus), and of dropped ones dedup_survivor (its key, as
-    /// the report has it), dedup_similarity, dedup_distance and dedup_similarity_is; null where there is
-    /// none. A cluster is a survivor and what was dropped for it
+    /// Write all documents here with a verdict on each: a file or a folder, as with -o. JSON lines get fields and
+    /// tables columns: dedup_kept, dedup_cluster (the place of the survivor in the corpus, from 1, or store:ID),
+    /// dedup_size (documents of the cluster, with the survivor), dedup_rank (1 for the survivor, then in the order of
+    /// the corpus), and for dropped documents dedup_survivor (its key, as in the report), dedup_similarity,
+    /// dedup_distance and dedup_similarity_is; null if there is no value. A cluster is a survivor and the documents
+    /// dropped for it
     #[arg(long, value_name = "OUT")]
     pub(super) annotate: Option<PathBuf>,
-    /// Begin the names of the fields that --annotate adds with NAME and an underscore
+    /// Prefix, followed by an underscore, of the fields that --annotate adds
     #[arg(
         long,
         value_name = "NAME",
@@ -98,24 +96,23 @@ pub(crate) struct DedupArguments {
         conflicts_with_all = ["sample", "verdicts"]
     )]
     pub(super) annotate_prefix: String,
-    /// For one SQLite database: write what became of each row to TABLE of the same database, in one transaction.
-    /// Its columns are row_id (or key, for rows without a rowid) and those of --annotate without a prefix; kept
-    /// is 1 or 0. --force overwrites verdicts that are there
+    /// For one SQLite database: write a verdict on each row to TABLE of the same database, in one transaction. Its
+    /// columns are row_id (or key, for rows without a rowid) and those of --annotate without a prefix; kept is 1 or 0.
+    /// --force overwrites existing verdicts
     #[arg(long, value_name = "TABLE", conflicts_with = "annotate")]
     pub(super) verdicts: Option<String>,
-    /// Write a line for each dropped document: dropped, survivor, similarity (of SimHash alone the
-    /// distance, of both families both); tab-separated, or as .csv, .jsonl, .json or .parquet at the end of the
-    /// name tells. The last column says equal where both have the same
-    /// text, byte for byte, or the same features, else exact, or estimate, as with --verify estimate and where the
-    /// survivor's text is not at hand
+    /// Write a line for each dropped document: dropped, survivor, similarity (with SimHash alone the distance, with
+    /// both families both). It is tab-separated, unless its name ends in .csv, .jsonl, .json or .parquet. The last
+    /// column is equal if both have the same text, byte for byte, or the same features; otherwise exact, or estimate
+    /// with --verify estimate or if the survivor's text is not available
     #[arg(long, value_name = "OUT")]
     pub(super) report: Option<PathBuf>,
-    /// Leave out the first line of a report in tsv or csv, which has the names of the columns
+    /// Omit the header line of a report in tsv or csv
     #[arg(long, requires = "report")]
     pub(super) no_header: bool,
-    /// Remove near-duplicate documents, or paragraphs or lines whose words have appeared before, or
-    /// both, such as paragraph,document: then near-duplicates are looked for in what is left. A
-    /// document of which nothing is left is removed. A paragraph ends at a blank line
+    /// Remove near-duplicate documents, or paragraphs or lines whose words have appeared before, or both, such as
+    /// paragraph,document, which compares the documents that remain after paragraphs are removed. A document of which
+    /// nothing remains is removed. A paragraph ends at a blank line
     #[arg(
         long,
         value_name = "LEVEL",
@@ -123,8 +120,8 @@ pub(crate) struct DedupArguments {
         default_value = "document"
     )]
     pub(super) level: Vec<LevelName>,
-    /// Keep what was made of each file of the corpus in this folder, and go on with what a run that was
-    /// stopped has left there. Deciding begins anew
+    /// Save the results for each file of the corpus in this folder, and reuse those of an interrupted run. The
+    /// selection of survivors starts over
     #[arg(long, value_name = "OUT_DIR", conflicts_with_all = ["against", "texts"])]
     pub(super) job: Option<PathBuf>,
     /// Overwrite existing output, but never a store

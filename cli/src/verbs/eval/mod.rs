@@ -28,24 +28,22 @@ use resemblance_corpus::ContentRule;
 
 /// Compare the results of a store with exact similarities
 ///
-/// Puts a corpus, or a sample of it, into a temporary store and compares its results with the exact
-/// Jaccard similarities of all pairs of --min or more, which an inverted index of the features (hashes
-/// of 64 bits) finds; SimHash is compared with the distances of all pairs. tsv and jsonl give one
-/// measure per line: section, item, measure, value. Sections: minhash (the whole), exact (by
-/// tenths of the exact similarity), estimate (by tenths of the estimate), missed (pairs that should
-/// have been returned), seeds (recall of the candidates with other seeds), distance and within
-/// (SimHash), and families (with both: what MinHash alone, SimHash alone, both and any return).
+/// Adds a corpus, or a sample of it, to a temporary store and compares its results with the exact Jaccard similarities
+/// of all pairs of --min or more, which an inverted index of the features (hashes of 64 bits) finds. SimHash is
+/// compared with the distances of all pairs. tsv and jsonl have one measure per line: section, item, measure, value.
+/// Sections: minhash (the whole), exact (by tenths of the exact similarity), estimate (by tenths of the estimate),
+/// missed (pairs that should have been returned), seeds (recall of the candidates with other seeds), distance and
+/// within (SimHash), and families (with both: the pairs that MinHash alone, SimHash alone, both and any return).
 ///
-/// The features of the documents must fit into --memory. A sample of a share s of the documents has a
-/// share s² of the pairs. All estimates come from the same hash functions, so that the errors of similar
-/// documents are not independent, and the recall of one seed differs from the mean: the section
-/// seeds shows by how much, see --compare for the errors.
+/// The features of the documents must fit into --memory. A sample of a share s of the documents has a share s² of the
+/// pairs. All estimates use the same hash functions, so the errors of similar documents are not independent, and the
+/// recall of one seed differs from the mean. The section seeds shows by how much; --compare measures the errors.
 ///
-/// --compare makes signatures of several kinds and sizes with several seeds instead, without a
-/// store: a line for each, with the error of the estimates of all pairs from --min up to below 1
-/// (mean_error, deviation, what theory expects), the same for pairs of 0.4 to 0.6 (half_pairs,
-/// half_deviation, half_theory), the worst case worst_theory, and the nanoseconds per feature on one
-/// thread with the fastest seed. Of the schema options only --words and --chars count.
+/// --compare computes signatures of several kinds and sizes with several seeds instead, without a store. It prints a
+/// line for each, with the error of the estimates of all pairs from --min up to below 1 (mean_error, deviation,
+/// theory), the same for pairs of 0.4 to 0.6 (half_pairs, half_deviation, half_theory), the worst case worst_theory,
+/// and the nanoseconds per feature on one thread with the fastest seed. Of the schema options, only --words and --chars
+/// are used.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -56,10 +54,10 @@ Examples:
   resemblance eval corpus.jsonl --compare --seeds 8 --svg charts
   resemblance eval corpus.jsonl --sample 2000 --figures charts")]
 pub(crate) struct EvalArguments {
-    /// Files of JSON Lines or tables, folders, or - (see resemblance --help)
+    /// JSON Lines files, tables, folders or - (see resemblance --help)
     #[arg(required = true, value_name = "CORPUS")]
     inputs: Vec<PathBuf>,
-    /// Only the N documents whose keys hash lowest [default: all]
+    /// Use only the N documents whose keys have the least hashes [default: all]
     #[arg(long, value_name = "N")]
     sample: Option<usize>,
     /// Minimum exact similarity of the pairs to compare, at most the threshold
@@ -68,18 +66,17 @@ pub(crate) struct EvalArguments {
     /// Maximum number of missed pairs to list
     #[arg(long, value_name = "N", default_value_t = 20)]
     list: usize,
-    /// Compare the error and time of kinds and sizes of signatures instead
+    /// Compare the error and time of several kinds and sizes of signatures instead
     #[arg(long)]
     compare: bool,
-    /// Number of seeds, from 1 on, whose recall is compared, or with --compare their errors [default: 8,
-    /// with --compare 4]
+    /// Number of seeds, from 1, whose recall (with --compare, error) is compared [default: 8, with --compare 4]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000))]
     seeds: Option<u64>,
     /// Draw charts into this folder
     #[arg(long, value_name = "OUT_DIR", group = "charts")]
     svg: Option<PathBuf>,
-    /// Draw all charts into this folder: similarity by the size of shingles, with spaces and without; what
-    /// is found, precision and recall; error and time of all kinds of signatures (see --compare)
+    /// Draw all charts into this folder: similarity by shingle size, with and without spaces; pairs found, precision
+    /// and recall; error and time of all kinds of signatures (see --compare)
     #[arg(
         long,
         value_name = "OUT_DIR",
