@@ -84,7 +84,7 @@ pub enum Error {
         expected: String,
     },
     /// `create` found a file that exists. The file has not changed.
-    #[error("{} exists already; open it, or choose another name", path.display())]
+    #[error("{} already exists; open it, or choose another name", path.display())]
     AlreadyExists {
         /// The file.
         path: PathBuf,

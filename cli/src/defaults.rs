@@ -50,15 +50,15 @@ const DOCUMENT_OPTIONS: [&str; 26] = [
 
 /// The part of `--help` about the file of defaults.
 pub(crate) const DEFAULTS_HELP: &str = "\
-Defaults of options can stand in a TOML file: the one that --config or $RESEMBLANCE_CONFIG names (an
-empty name for none), else resemblance/config.toml in $XDG_CONFIG_HOME or ~/.config (on Windows in
-%APPDATA%). Common options stand at its top, others in a table of their verb:
+Defaults of options are read from a TOML file: the one that --config or $RESEMBLANCE_CONFIG names (an
+empty name for none), otherwise resemblance/config.toml in $XDG_CONFIG_HOME or ~/.config (on Windows in
+%APPDATA%). Common options are at its top, others in a table for their verb:
     memory = \"4G\"
     [dedup]
     threshold = 0.85
     text-field = \"content\"
-$RESEMBLANCE_MEMORY, $RESEMBLANCE_CACHE, $RESEMBLANCE_THREADS and $RESEMBLANCE_TEMP_DIR win over the
-file, and the command line wins over all. With -v a run tells which file it has read.";
+$RESEMBLANCE_MEMORY, $RESEMBLANCE_CACHE, $RESEMBLANCE_THREADS and $RESEMBLANCE_TEMP_DIR override the
+file, and the command line overrides both. With -v a run prints which file it has read.";
 
 /// Returns the arguments with the defaults of the file that they or the environment name, and the
 /// path of the file, if there is one.
@@ -121,14 +121,16 @@ fn read(named: Option<&OsString>) -> Result<Option<(PathBuf, String)>> {
         },
     };
     let name = path.display();
-    let found = std::fs::metadata(&path).map_err(|error| Failure::io(&name, &error))?;
+    let cannot_read = |error| Failure::io(format!("cannot read {name}"), &error);
+    let found = std::fs::metadata(&path).map_err(cannot_read)?;
     // A pipe would have to be waited for, and a device may have no end.
     if !found.is_file() {
         return Err(Failure::usage(format!(
-            "--config {name}: found something other than a file; write the defaults to a file"
-        )));
+            "--config {name}: found something other than a file"
+        ))
+        .with_note("write the defaults to a file"));
     }
-    let bytes = std::fs::read(&path).map_err(|error| Failure::io(&name, &error))?;
+    let bytes = std::fs::read(&path).map_err(cannot_read)?;
     match String::from_utf8(bytes) {
         Ok(text) => Ok(Some((path, text))),
         Err(error) => {
@@ -138,7 +140,7 @@ fn read(named: Option<&OsString>) -> Result<Option<(PathBuf, String)>> {
                 .take(error.utf8_error().valid_up_to());
             let line = 1 + bytes.filter(|byte| **byte == b'\n').count();
             Err(
-                Failure::usage("defaults of options are in UTF-8, and this line is not")
+                Failure::usage("a configuration file must be UTF-8, and this line is not")
                     .at(format!("{name}:{line}")),
             )
         }
@@ -151,10 +153,7 @@ fn not_toml(path: &Path, text: &str, error: &toml::de::Error) -> Failure {
     let bytes = text.bytes().take(start);
     let line = 1 + bytes.filter(|byte| *byte == b'\n').count();
     let reason = error.message().replace('\n', ", ");
-    Failure::usage(format!(
-        "defaults of options are in TOML, and this line is not: {reason}"
-    ))
-    .at(format!("{}:{line}", path.display()))
+    Failure::usage(format!("not TOML: {reason}")).at(format!("{}:{line}", path.display()))
 }
 
 fn usual_path() -> Option<PathBuf> {
@@ -222,14 +221,16 @@ fn default(
 ) -> Result<Vec<OsString>, String> {
     let is_named = |option: &&Arg| option.get_long() == Some(name) && name != "config";
     let Some(option) = command.get_arguments().find(is_named) else {
-        let of = command.get_name();
-        let place = match command.has_subcommands() {
-            true => "; options of a verb stand in its table, such as [dedup]",
-            false => "",
-        };
-        return Err(format!(
-            "{name} is no option of {of} (see {of} --help){place}"
-        ));
+        return Err(match command.has_subcommands() {
+            true => format!(
+                "there is no common option {name} (see resemblance --help); options of a verb belong in its table, \
+                 such as [dedup]"
+            ),
+            false => format!(
+                "there is no option {name} (see resemblance {} --help)",
+                command.get_name()
+            ),
+        });
     };
     let values = values(option, name, value)?;
     let mut excluding = command.get_arguments().filter(|other| {

@@ -6,7 +6,7 @@ use std::{fmt, io};
 
 use resemblance::Error;
 use resemblance::schema::SketchError;
-use resemblance_corpus::{BadDocument, CorpusError};
+use resemblance_corpus::{BadDocument, CorpusError, io_reason};
 
 /// The part of `--help` that documents the exit codes.
 pub(crate) const EXIT_CODES: &str = "\
@@ -16,7 +16,7 @@ Exit codes:
        damage found (check), or documents lost (repair)
   2    usage: a wrong option or value; with --skip-unreadable, files that were skipped
   3    bad input: a malformed document, a duplicate key, a damaged compressed file
-  4    input or output: a file is missing, exists already, cannot be read or written; disk full
+  4    input or output: a file is missing, already exists, cannot be read or written; disk full
   5    the store is in use by another process
   6    the store is damaged, not a store, of a newer format, or needs repair
   130  interrupted (SIGINT); 143 terminated (SIGTERM); 129 hung up (SIGHUP)
@@ -72,18 +72,13 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// A failure by its message: what follows a semicolon is a note.
-    fn new(kind: FailureKind, message: impl Into<String>) -> Self {
-        let message: String = message.into();
-        let (cause, notes) = match message.split_once("; ") {
-            Some((cause, notes)) => (cause, notes.split("; ").map(str::to_owned).collect()),
-            None => (message.as_str(), Vec::new()),
-        };
+    /// Creates a failure by its cause, without notes.
+    fn new(kind: FailureKind, cause: impl Into<String>) -> Self {
         Self {
             kind,
-            cause: cause.to_owned(),
+            cause: cause.into(),
             place: None,
-            notes,
+            notes: Vec::new(),
             lacks_store: false,
         }
     }
@@ -126,7 +121,8 @@ impl Failure {
 
     /// Creates the failure of a system call; `action` describes what failed.
     pub(crate) fn io(action: impl fmt::Display, error: &io::Error) -> Self {
-        Self::refused(format!("{action}: {error}{}", advice(error)))
+        let failure = Self::refused(format!("{action}: {}", io_reason(error)));
+        failure.with_notes(advice(error))
     }
 
     /// A failed write to standard output.
@@ -161,7 +157,7 @@ impl Failure {
     pub(crate) fn unfinished(name: impl fmt::Display, error: Error) -> Self {
         match error {
             error @ Error::Io { .. } => {
-                Self::store(name, error).with_note("nothing is lost; give the command again")
+                Self::store(name, error).with_note("nothing is lost: give the command again")
             }
             error => Self::store(name, error),
         }
@@ -205,6 +201,11 @@ impl Failure {
         self
     }
 
+    /// Returns the same failure with more notes.
+    fn with_notes(self, notes: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        notes.into_iter().fold(self, Self::with_note)
+    }
+
     /// Returns the cause, then the place and the notes, each to be printed on a separate line.
     pub(crate) fn lines(&self) -> impl Iterator<Item = String> {
         let place = self.place.iter().map(|place| format!("at {place}"));
@@ -220,10 +221,10 @@ impl Failure {
     /// A key that came before in the same file, where the documents are to have different ones.
     pub(crate) fn repeated_key(key: &[u8], place: String) -> Self {
         let key = String::from_utf8_lossy(key);
-        Self::bad_input(format!("key {key:?} came before"))
+        Self::bad_input(format!("key {key:?} occurs twice"))
             .at(place)
-            .with_note("--id path gives each document a key of its own")
-            .with_note("--skip-bad takes the first of such documents, and skips the others")
+            .with_note("--id path gives each document a unique key")
+            .with_note("--skip-bad keeps the first document with a key and skips the others")
     }
 
     /// The failure on one line, without notes.
@@ -236,17 +237,17 @@ impl Failure {
 }
 
 /// Advises what to do about a disk that accepts no more data.
-fn advice(error: &io::Error) -> &'static str {
+fn advice(error: &io::Error) -> Option<&'static str> {
     match error.kind() {
-        io::ErrorKind::StorageFull => "; make room there",
-        io::ErrorKind::QuotaExceeded => "; make room there within the quota",
-        io::ErrorKind::FileTooLarge => "; raise the limit on the size of files (ulimit -f)",
-        _ => "",
+        io::ErrorKind::StorageFull => Some("make room there"),
+        io::ErrorKind::QuotaExceeded => Some("make room there within the quota"),
+        io::ErrorKind::FileTooLarge => Some("raise the limit on the size of files (ulimit -f)"),
+        _ => None,
     }
 }
 
 /// The library's names of what options set.
-const OPTIONS: [(&str, &str); 17] = [
+const OPTIONS: [(&str, &str); 23] = [
     ("text", "--words, --chars or --code"),
     ("minhash values", "--minhash"),
     ("banding", "--bands and --rows"),
@@ -264,6 +265,12 @@ const OPTIONS: [(&str, &str); 17] = [
     ("probe_budget", "--budget"),
     ("max_bucket", "--max-bucket"),
     ("slice_documents", "--slice"),
+    ("radius", "--within"),
+    ("factor", "--factor"),
+    ("near", "--nearest"),
+    ("far", "--background"),
+    ("min_recall", "--min-recall"),
+    ("min_share", "--min-share"),
 ];
 
 /// Describes a wrong parameter in the words of the command line.
@@ -278,7 +285,7 @@ fn parameter_message(parameter: &str, found: &str, expected: &str) -> String {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        let mut message = match &error {
+        let message = match &error {
             Error::InvalidParameter {
                 parameter,
                 found,
@@ -286,15 +293,13 @@ impl From<Error> for Failure {
             } => parameter_message(parameter, found, expected),
             error => error.to_string(),
         };
-        if let Error::Io { source, .. } = &error {
-            message.push_str(advice(source));
-        }
         let kind = match error {
             Error::ImportStopped { documents, source } => {
                 return Self::from(*source).with_note(format!(
-                    "the first {documents} documents of the stream are dealt with and stay so"
+                    "the first {documents} documents of the stream were committed or skipped"
                 ));
             }
+            Error::Io { action, source } => return Self::io(action, &source),
             Error::InvalidParameter { .. } => FailureKind::Usage,
             Error::KeyExists { .. }
             | Error::SignatureMismatch { .. }
@@ -335,20 +340,15 @@ impl From<BadDocument> for Failure {
         } else {
             FailureKind::BadInput
         };
-        let failure = Self {
-            cause: bad.reason,
-            ..Self::new(kind, "")
-        };
-        let notes = bad.advice.iter().flat_map(|advice| advice.split("; "));
-        notes.fold(failure, Self::with_note)
+        Self::new(kind, bad.reason).with_notes(bad.advice)
     }
 }
 
 impl From<CorpusError> for Failure {
     fn from(error: CorpusError) -> Self {
         match error {
-            CorpusError::Bad(message) => Self::bad_input(message),
-            CorpusError::Io(message) => Self::refused(message),
+            CorpusError::Bad { reason, advice } => Self::bad_input(reason).with_notes(advice),
+            CorpusError::Io { reason, advice } => Self::refused(reason).with_notes(advice),
         }
     }
 }

@@ -211,7 +211,7 @@ pub fn run() -> ExitCode {
         let started = Instant::now();
         if let Some(config) = &config {
             let file = config.display();
-            context.detail(format_args!("defaults of options are in {file}"));
+            context.detail(format_args!("read defaults of options from {file}"));
         }
         let outcome = parsed.verb.run(&context);
         print_time(&context, started.elapsed());
@@ -365,7 +365,7 @@ fn explain_usage(
     let usage = own.as_str();
     match config {
         Some(path) => print_usage(&format!(
-            "{usage}\n\nDefaults of options are in {}.",
+            "{usage}\n\nDefaults of options come from {}.",
             path.display()
         )),
         None => print_usage(usage),

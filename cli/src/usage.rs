@@ -86,15 +86,15 @@ const OPTIONS: [(&[&str], &[&str]); 16] = [
 const OTHERWISE: [(&[&str], &str); 3] = [
     (
         &["--format"],
-        "the name of an output file determines its form: .tsv, .csv, .jsonl, .json or .parquet",
+        "the name of an output file determines its format: .tsv, .csv, .jsonl, .json or .parquet",
     ),
     (
         &["-i", "--input", "--in", "--file", "--files", "--corpus"],
-        "files and folders are given without an option, after the verb",
+        "files and folders need no option: give them after the verb",
     ),
     (
         &["--encoding"],
-        "texts are read as UTF-8: convert them first, for example with iconv",
+        "texts must be UTF-8: convert them first, for example with iconv",
     ),
 ];
 
@@ -102,7 +102,7 @@ const OTHERWISE: [(&[&str], &str); 3] = [
 const VERBS: [(&[&str], &str); 17] = [
     (
         &["find", "search", "lookup", "match", "nearest"],
-        "query finds what a store has that is like a text, and pairs finds what is alike in a corpus",
+        "query finds the near-duplicates of a text in a store, and pairs finds those within a corpus",
     ),
     (
         &["similar", "join", "near", "duplicates"],
@@ -123,7 +123,7 @@ const VERBS: [(&[&str], &str); 17] = [
     (&["init", "new"], "create makes an empty store"),
     (
         &["index", "load-corpus", "sketch", "fit"],
-        "build makes a store of a corpus",
+        "build makes a store from a corpus",
     ),
     (
         &["insert", "put", "upsert", "append", "update"],
@@ -151,7 +151,7 @@ const VERBS: [(&[&str], &str); 17] = [
     ),
     (
         &["vacuum", "optimize", "defrag", "shrink"],
-        "compact makes the file of a store shorter",
+        "compact shrinks the file of a store",
     ),
     (&["dump", "save"], "export writes a store as a stream"),
     (&["load", "restore"], "import reads the stream of export"),
@@ -197,6 +197,19 @@ pub(crate) fn explained(
             };
             Some(format!("{message} (see resemblance {verb} --help)"))
         }
+        ErrorKind::WrongNumberOfValues => {
+            let verb = used_verb(command, arguments)?.get_name();
+            let argument = context(error, ContextKind::InvalidArg)?;
+            let (ContextValue::Number(expected), ContextValue::Number(found)) = (
+                error.get(ContextKind::ExpectedNumValues)?,
+                error.get(ContextKind::ActualNumValues)?,
+            ) else {
+                return None;
+            };
+            Some(format!(
+                "{verb} needs {expected} values for {argument}, found {found} (see resemblance {verb} --help)"
+            ))
+        }
         ErrorKind::ValueValidation => {
             let argument = context(error, ContextKind::InvalidArg)?;
             let value = context(error, ContextKind::InvalidValue)?;
@@ -217,11 +230,19 @@ pub(crate) fn explained(
             };
             let expected = match values.is_empty() {
                 true => "a value".to_owned(),
-                false => values.join(", "),
+                false => alternatives(values),
             };
             Some(format!("{name}: {found}, expected {expected}"))
         }
         _ => None,
+    }
+}
+
+/// Lists values, with "or" before the last.
+fn alternatives(values: &[String]) -> String {
+    match values {
+        [others @ .., last] if !others.is_empty() => format!("{} or {last}", others.join(", ")),
+        values => values.concat(),
     }
 }
 
@@ -271,7 +292,7 @@ fn unknown_option(verb: &Command, given: &str) -> Option<String> {
     let given = given.split('=').next()?;
     if !given.starts_with('-') {
         return Some(format!(
-            "{name} takes no further argument: found {given:?} ({help})"
+            "{name} takes no more arguments: found {given:?} ({help})"
         ));
     }
     if given
@@ -279,7 +300,7 @@ fn unknown_option(verb: &Command, given: &str) -> Option<String> {
         .starts_with(|first: char| first.is_ascii_digit())
     {
         return Some(format!(
-            "{name} has no option {given}; a value that begins with - is given behind =, and a text or key behind -- \
+            "{name} has no option {given}; put a value that begins with - after =, and a text or key after -- \
              ({help})"
         ));
     }
@@ -289,7 +310,7 @@ fn unknown_option(verb: &Command, given: &str) -> Option<String> {
     let found = same.flat_map(|(_, here)| *here).find(|long| has(long));
     if let Some(long) = found {
         return Some(format!(
-            "{name} has no option {given}; --{long} is what it is called here ({help})"
+            "{name} has no option {given}; use --{long} ({help})"
         ));
     }
     if has("format") && ["-o", "--out", "--outfile", "--output"].contains(&given) {
@@ -381,7 +402,7 @@ fn expected(reason: &str) -> String {
     let number = "expected a whole number";
     if let Some(range) = reason.split(" is not in ").nth(1) {
         return match range.split_once("..=").or_else(|| range.split_once("..")) {
-            Some((least, "")) => format!("{number} from {least} on"),
+            Some((least, "")) => format!("{number} of at least {least}"),
             Some((least, most)) => format!("{number} from {least} to {most}"),
             None => format!("expected {range}"),
         };
@@ -391,9 +412,9 @@ fn expected(reason: &str) -> String {
             "expected a number, such as 0.8".into()
         }
         "invalid digit found in string" | "cannot parse integer from empty string" => number.into(),
-        "number would be zero for non-zero type" => format!("{number} from 1 on"),
+        "number would be zero for non-zero type" => format!("{number} of at least 1"),
         "number too large to fit in target type" => format!("{number} that is smaller"),
-        "number too small to fit in target type" => format!("{number} from 0 on"),
+        "number too small to fit in target type" => format!("{number} of at least 0"),
         reason if reason.starts_with("expected ") => reason.to_owned(),
         reason => match reason.split_once(", expected ") {
             Some((_, expected)) => format!("expected {expected}"),
@@ -433,7 +454,7 @@ mod tests {
         );
         assert_eq!(
             expected("0 is not in 1.."),
-            "expected a whole number from 1 on"
+            "expected a whole number of at least 1"
         );
         assert_eq!(
             expected("invalid float literal"),

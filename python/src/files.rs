@@ -144,22 +144,23 @@ impl Reading {
 
 /// A bad document as the tool reports it, with parameters in place of options.
 fn bad_document(place: &str, bad: &BadDocument) -> PyErr {
-    let advice = bad.advice.as_deref().map(|advice| {
+    let named = bad.advice.iter().map(|advice| {
         let named = advice.replace("--text-field", "text=");
         named.replace("--id", "key=")
     });
-    PyValueError::new_err(match advice.filter(|advice| !advice.contains("--")) {
-        Some(advice) => format!("{place}: {bad}; {advice}"),
-        None => format!("{place}: {bad}"),
-    })
+    let mut message = format!("{place}: {bad}");
+    for advice in named.filter(|advice| !advice.contains("--")) {
+        message += &format!("; {advice}");
+    }
+    PyValueError::new_err(message)
 }
 
 fn corpus_error(py: Python<'_>, error: &CorpusError) -> PyErr {
     let message = error.to_string();
     let name = match error {
-        CorpusError::Bad(_) => return PyValueError::new_err(message),
-        CorpusError::Io(_) if message.ends_with("does not exist") => "NotFoundError",
-        CorpusError::Io(_) => "StoreIOError",
+        CorpusError::Bad { .. } => return PyValueError::new_err(message),
+        CorpusError::Io { .. } if error.is_missing() => "NotFoundError",
+        CorpusError::Io { .. } => "StoreIOError",
     };
     match class(py, "errors", name).and_then(|class| class.call1((message,))) {
         Ok(error) => PyErr::from_value(error),

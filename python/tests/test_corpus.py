@@ -510,7 +510,7 @@ def test_a_path_is_a_path_and_a_mapping_keeps_its_ids(tmp_path: Path, schema: rs
         (["a", 1], TypeError, "documents: found int at position 1"),
         (["a"] * 70_000 + [None], ValueError, "found null at position 70000"),
         ([{"text": "a"}, {"text": None}], ValueError, "found null at position 1"),
-        (tmp_path / "b.json", ValueError, "a JSON array, expected one object a line"),
+        (tmp_path / "b.json", ValueError, "a JSON array, expected one object per line"),
     ]
     (tmp_path / "b.json").write_text('[{"text": "a"}]')
     for corpus, kind, message in refused:

@@ -56,7 +56,7 @@ impl BoundOptions {
         let own = schema.minhash().map(|minhash| minhash.threshold());
         if let Some((given, own)) = self.threshold.zip(own).filter(|(given, own)| given < own) {
             return Err(Failure::usage(format!(
-                "--threshold {given} lies below {own}, for which the store was made"
+                "--threshold {given} is below {own}, the threshold of the store"
             )));
         }
         Ok(())
@@ -68,7 +68,7 @@ impl BoundOptions {
         let own = schema.simhash().map(|simhash| simhash.max_distance());
         if let Some((given, own)) = self.distance.zip(own).filter(|(given, own)| given > own) {
             return Err(Failure::usage(format!(
-                "--distance {given} lies above {own}, for which the store was made"
+                "--distance {given} is above {own}, the distance of the store"
             )));
         }
         Ok(())
@@ -119,14 +119,15 @@ impl ByOptions {
             return Ok(());
         }
         let had = match (has_minhash, has_simhash) {
-            (true, _) => "MinHash alone",
-            (_, true) => "SimHash alone",
+            (true, _) => "only MinHash",
+            (_, true) => "only SimHash",
             _ => "neither MinHash nor SimHash",
         };
-        Err(Failure::usage(format!(
-            "--by {name}: the signatures have {had}; leave --by out, or take a schema with both families \
-             (--minhash K --simhash BITS)"
-        )))
+        Err(
+            Failure::usage(format!("--by {name}: the schema has {had}")).with_note(
+                "omit --by, or use a schema with both families (--minhash K --simhash BITS)",
+            ),
+        )
     }
 
     /// The bounds with the family that decides.

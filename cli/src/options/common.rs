@@ -21,7 +21,7 @@ pub(crate) struct CommonOptions {
     pub(crate) cache: Option<u64>,
     /// Memory for documents, their features and sorting; anything larger goes to temporary files [default: a quarter of
     /// the memory of the machine or container]
-    #[arg(long, global = true, value_name = "SIZE", value_parser = parse_size)]
+    #[arg(long, global = true, value_name = "SIZE", value_parser = parse_positive_size)]
     #[arg(env = "RESEMBLANCE_MEMORY", hide_env = true)]
     pub(crate) memory: Option<u64>,
     /// Threads for sketching and comparing [default: one per core]
@@ -52,6 +52,14 @@ pub(crate) struct CommonOptions {
     pub(crate) verbose: bool,
 }
 
+/// A number of bytes as [`parse_size`] reads it, of at least 1.
+pub(super) fn parse_positive_size(text: &str) -> Result<u64, String> {
+    match parse_size(text)? {
+        0 => Err("expected a size of at least 1, such as 64M".into()),
+        bytes => Ok(bytes),
+    }
+}
+
 /// A number of bytes with an optional suffix K, M, G or T (powers of 1,024).
 pub(super) fn parse_size(text: &str) -> Result<u64, String> {
     let digits_end = text
@@ -64,14 +72,16 @@ pub(super) fn parse_size(text: &str) -> Result<u64, String> {
         "m" | "mb" | "mib" => 20,
         "g" | "gb" | "gib" => 30,
         "t" | "tb" | "tib" => 40,
-        _ => return Err("expected a number with K, M, G or T, such as 64M".into()),
+        _ => return Err(EXPECTED_SIZE.into()),
     };
     digits
         .parse::<u64>()
         .ok()
         .and_then(|number| number.checked_mul(1 << shift))
-        .ok_or_else(|| "expected a number with K, M, G or T, such as 64M".into())
+        .ok_or_else(|| EXPECTED_SIZE.into())
 }
+
+const EXPECTED_SIZE: &str = "expected a whole number, or one with K, M, G or T, such as 64M";
 
 /// A positive number of seconds.
 pub(crate) fn parse_seconds(text: &str) -> Result<Duration, String> {

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use resemblance_corpus::{CorpusSettings, FieldPath, IdRule, SourceKind};
 
-use super::common::parse_size;
+use super::common::parse_positive_size;
 use crate::failure::{Failure, Result};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -75,7 +75,7 @@ pub(crate) struct CorpusOptions {
     hidden: bool,
     /// Maximum length of a line or text; a longer one is a bad document. Processing a document takes about three times
     /// its length in memory
-    #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "256M")]
+    #[arg(long, value_name = "SIZE", value_parser = parse_positive_size, default_value = "256M")]
     max_line: u64,
     /// Skip unreadable files and folders, and the rest of a damaged file, instead of stopping at the first. They are
     /// listed at the end, and the exit code is 2
@@ -143,7 +143,13 @@ impl CorpusOptions {
 
 /// The patterns of an option, unless it is not given.
 fn globs(option: &str, patterns: &[String]) -> Result<Option<GlobSet>> {
-    let failed = |e| Failure::usage(format!("{option}: {e}"));
+    let failed = |error: globset::Error| {
+        let found = error.glob().unwrap_or_default();
+        Failure::usage(format!(
+            "{option}: found {found:?}, which is no pattern: {}",
+            error.kind()
+        ))
+    };
     let mut set = GlobSetBuilder::new();
     for pattern in patterns {
         let glob = GlobBuilder::new(pattern).literal_separator(false).build();
@@ -158,7 +164,7 @@ fn parse_separator(text: &str) -> Result<u8, String> {
     match text.as_bytes() {
         b"\\t" | b"tab" => Ok(b'\t'),
         [byte] if byte.is_ascii() && !b"\"\r\n".contains(byte) => Ok(*byte),
-        _ => Err("expected one character of ASCII, such as ; or |, or \\t".into()),
+        _ => Err("expected one ASCII character, such as ; or |, or \\t".into()),
     }
 }
 

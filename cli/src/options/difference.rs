@@ -2,6 +2,7 @@
 
 use std::fmt::Debug;
 
+use resemblance::schema::MinHashSchema;
 use resemblance::{Schema, Text};
 
 use resemblance_corpus::HtmlExtractor;
@@ -61,6 +62,37 @@ fn parts(schema: &Schema) -> Vec<(&'static str, String)> {
         ("--near", written(schema.near())),
         ("--empty", written(schema.empty_documents())),
     ]
+}
+
+/// Describes the part of a schema that an option decides.
+pub(super) fn schema_part(schema: &Schema, option: &str) -> String {
+    let minhash = schema.minhash();
+    let simhash = schema.simhash();
+    let or_none = |part: Option<String>, name: &str| part.unwrap_or_else(|| format!("no {name}"));
+    let of_minhash = |part: fn(MinHashSchema) -> String| or_none(minhash.map(part), "MinHash");
+    match option {
+        "--minhash" => of_minhash(|m| format!("{} MinHash values", m.values())),
+        "--minhash-kind" | "--permutations" => of_minhash(|m| m.kind().to_string()),
+        "--value-bits" => of_minhash(|m| format!("values of {} bits", m.value_bits())),
+        "--recall" | "--bands" | "--rows" => {
+            of_minhash(|m| format!("{} bands of {} rows", m.bands(), m.rows()))
+        }
+        "--simhash" | "--fingerprints" => {
+            let bits = simhash.map(|s| format!("fingerprints of {} bits", s.bits()));
+            or_none(bits, "SimHash")
+        }
+        "--tables" => or_none(simhash.map(|s| s.to_string()), "SimHash"),
+        "--containment" => or_none(schema.containment().map(|c| c.to_string()), "containment"),
+        "--expected" => format!("{} expected documents", schema.expected_documents()),
+        "--seed" => format!("seed {}", schema.seed()),
+        "--tf-idf" => "no document frequencies".into(),
+        "--near" => format!("the rule {:?}", schema.near()).to_lowercase(),
+        "--empty" => format!("empty documents {:?}", schema.empty_documents()).to_lowercase(),
+        _ => match schema.text() {
+            Some(text) => format!("texts of {text}"),
+            None => "documents that are not texts".into(),
+        },
+    }
 }
 
 fn written(part: impl Debug) -> String {

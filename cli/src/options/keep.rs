@@ -36,8 +36,7 @@ impl FromStr for KeepRule {
                     .rsplit_once(':')
                     .filter(|(_, which)| ["max", "min"].contains(which));
                 let (path, which) = field.ok_or(
-                    "expected first, last, longest, or a field and which of its numbers: \
-                     quality:max, price:min",
+                    "expected first, last, longest, or a field with :max or :min, such as quality:max",
                 )?;
                 Self::Field {
                     path: path.parse()?,
@@ -155,10 +154,11 @@ impl PolicyName {
     /// Returns why a document is removed.
     pub(crate) fn reason(self) -> &'static str {
         match self {
-            Self::First => "each is near one that was decided before it and stays",
-            Self::Cluster => "each is in the cluster of one that stays",
+            Self::First => "each is a near-duplicate of a document kept before it",
+            Self::Cluster => "each is in the cluster of a kept document",
             Self::Representative => {
-                "each is near one that stays, of those with the most near-duplicates"
+                "each is a near-duplicate of a kept document; those with the most near-duplicates are kept \
+                 first"
             }
         }
     }

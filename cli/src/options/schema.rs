@@ -8,6 +8,7 @@ use resemblance::{Combine, Containment, MinHash, Schema, SimHash};
 use resemblance_corpus::HtmlExtractor;
 
 use super::bounds::BoundOptions;
+use super::difference::schema_part;
 use super::text::{Agreement, TextOptions, agreement};
 use crate::failure::{Failure, Result};
 
@@ -115,7 +116,7 @@ pub(crate) struct SchemaOptions {
     #[arg(long)]
     tf_idf: bool,
     /// Use MinHash with K values [default: 128, unless --simhash or --containment is given]
-    #[arg(long, value_name = "K")]
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u16).range(16..=1024))]
     minhash: Option<u16>,
     /// Kind of MinHash values [default: functions]
     #[arg(long, value_name = "KIND")]
@@ -166,7 +167,7 @@ pub(crate) struct SchemaOptions {
     #[arg(long, value_name = "S,R+...")]
     tables: Option<TableGroups>,
     /// Expected number of documents, for which the tables are chosen
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     expected: Option<u64>,
     /// Seed of all hashing [default: 1]
     #[arg(long, value_name = "S")]
@@ -208,7 +209,7 @@ impl SchemaOptions {
     pub(crate) fn must_not_weigh(&self, option: &str) -> Result<()> {
         if self.tf_idf {
             return Err(Failure::usage(format!(
-                "{option} does not go with --tf-idf, for which the corpus is read once more at first"
+                "{option} does not go with --tf-idf, which reads the corpus twice"
             )));
         }
         Ok(())
@@ -228,13 +229,13 @@ impl SchemaOptions {
             (None, _) => schema = schema.text(self.text.text()),
             (Some(option), _) if self.html => {
                 return Err(Failure::usage(format!(
-                    "--html is for texts: with {option} there are none"
+                    "--html does not go with {option}: its documents are not texts"
                 )));
             }
             (Some(_), None) => {}
             (Some(option), Some((name, _))) => {
                 return Err(Failure::usage(format!(
-                    "{name} is for texts: with {option} there are none"
+                    "{name} does not go with {option}: its documents are not texts"
                 )));
             }
         }
@@ -270,9 +271,8 @@ impl SchemaOptions {
         match self.near {
             None => {}
             Some(_) if !self.has_both_families() => {
-                return Err(Failure::usage(
-                    "--near is for schemas with both families; add --minhash K and --simhash BITS, or leave it out",
-                ));
+                return Err(Failure::usage("--near needs a schema with both families")
+                    .with_note("add --minhash K and --simhash BITS, or omit --near"));
             }
             Some(NearOption::Any) => schema = schema.near(Combine::Any),
             Some(NearOption::Both) => schema = schema.near(Combine::Both),
@@ -312,10 +312,9 @@ impl SchemaOptions {
                 ("--bands", self.bands.is_some()),
             ];
             return match needs_minhash.iter().find(|(_, is_given)| *is_given) {
-                Some((name, _)) => Err(Failure::usage(format!(
-                    "{name} needs MinHash: add --minhash K, or leave --simhash, --fingerprints and --containment \
-                     out"
-                ))),
+                Some((name, _)) => Err(Failure::usage(format!("{name} needs MinHash")).with_note(
+                    "add --minhash K, or omit --simhash, --fingerprints and --containment",
+                )),
                 None => Ok(None),
             };
         }
@@ -324,7 +323,7 @@ impl SchemaOptions {
         if let Some(permutations) = self.permutations {
             if kind != KindOption::Functions {
                 return Err(Failure::usage(
-                    "--permutations is for --minhash-kind functions",
+                    "--permutations needs --minhash-kind functions",
                 ));
             }
             minhash = minhash.permutations(permutations.into());
@@ -332,7 +331,7 @@ impl SchemaOptions {
         if let Some(bits) = self.value_bits {
             if kind == KindOption::BottomK {
                 return Err(Failure::usage(
-                    "--value-bits: the hashes of --minhash-kind bottom-k are kept whole",
+                    "--value-bits does not go with --minhash-kind bottom-k, which keeps whole hashes",
                 ));
             }
             minhash = minhash.value_bits(bits);
@@ -357,8 +356,9 @@ impl SchemaOptions {
         }
         match self.seed {
             Some(seed) if HtmlExtractor::of_seed(seed).is_some() => Err(Failure::usage(format!(
-                "--seed {seed} is that of texts that are HTML; --html sets it"
-            ))),
+                "--seed {seed} is reserved for HTML texts"
+            ))
+            .with_note("use --html instead")),
             seed => Ok(seed),
         }
     }
@@ -436,14 +436,17 @@ impl SchemaOptions {
         given.find(|name| !is_of_parts(name))
     }
 
-    /// Fails if any option contradicts an existing store's schema.
+    /// Fails if any option contradicts an existing store's schema, and names each that does.
     pub(crate) fn must_agree(&self, schema: &Schema) -> Result<()> {
-        match self.given(Some(schema)).iter().find(|(_, agrees)| !agrees) {
-            None => Ok(()),
-            Some((name, _)) => Err(Failure::usage(format!(
-                "{name}: the store has its own schema, which decides: {}",
-                one_line(schema)
-            ))),
+        let given = self.given(Some(schema));
+        let contradicting = given.iter().filter(|(_, agrees)| !agrees);
+        let shown: Vec<String> = contradicting
+            .map(|(name, _)| format!("{name}: the store has {}", schema_part(schema, name)))
+            .collect();
+        match shown.is_empty() {
+            true => Ok(()),
+            false => Err(Failure::usage(shown.join("; "))
+                .with_note("a store uses its own schema: omit options that contradict it")),
         }
     }
 }
@@ -455,14 +458,6 @@ fn given(
     options
         .into_iter()
         .filter_map(|(name, agrees)| Some((name, agrees?)))
-}
-
-fn one_line(schema: &Schema) -> String {
-    let text = schema.to_string();
-    text.split('\n')
-        .map(str::trim)
-        .collect::<Vec<_>>()
-        .join("; ")
 }
 
 pub(crate) fn parse_bits(text: &str) -> Result<u16, String> {

@@ -11,13 +11,13 @@ const DEFAULT_WORDS: u16 = 5;
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct TextOptions {
     /// Shingles of N words [default: 5]
-    #[arg(long, value_name = "N", conflicts_with_all = ["chars", "code"])]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256), conflicts_with_all = ["chars", "code"])]
     words: Option<u16>,
     /// Shingles of N characters instead, for languages without spaces between words
-    #[arg(long, value_name = "N", conflicts_with = "code")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256), conflicts_with = "code")]
     chars: Option<u16>,
     /// Shingles of N tokens of source code instead
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     code: Option<u16>,
     /// Normalise texts to Unicode form NFKC instead of NFC
     #[arg(long)]

@@ -64,7 +64,7 @@ pub(crate) fn similarity_name(is_exact: bool) -> &'static str {
 pub(crate) fn must_have_similarities(option: &str, schema: &Schema) -> Result<()> {
     if schema.minhash().is_none() {
         return Err(Failure::usage(format!(
-            "{option} is for the similarities of MinHash; the distances of SimHash are exact anyway"
+            "{option} needs MinHash: the distances of SimHash are always exact"
         )));
     }
     must_compare_sets(schema)
@@ -75,14 +75,14 @@ pub(crate) fn must_compare_sets(schema: &Schema) -> Result<()> {
     let kind = schema.minhash().map(|minhash| minhash.kind());
     if kind == Some(MinHashKind::External) {
         return Err(Failure::usage(
-            "--minhash-kind external: signatures alone have no features to compare exactly",
+            "external signatures have no features, so similarities cannot be exact",
         ));
     }
     if let Some(kind) = kind.filter(|kind| kind.is_weighted()) {
         return Err(Failure::usage(format!(
-            "--minhash-kind {kind}: the exact similarities here are of sets of shingles, \
-             unweighted; choose another kind"
-        )));
+            "exact similarities are those of sets, and --minhash-kind {kind} weights shingles"
+        ))
+        .with_note("choose another kind"));
     }
     Ok(())
 }

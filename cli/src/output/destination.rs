@@ -53,9 +53,10 @@ pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
 fn must_be_local(path: &Path) -> Result<()> {
     if is_remote(path) {
         return Err(Failure::usage(format!(
-            "{} cannot be written to: outputs are local files; write one and copy it there",
+            "{} cannot be written to: outputs are local files",
             path.display()
-        )));
+        ))
+        .with_note("write a local file, and copy it there"));
     }
     Ok(())
 }
@@ -72,10 +73,9 @@ pub(crate) fn must_be_new(path: &Path, advice: &str) -> Result<()> {
 fn must_not_exist(path: &Path, advice: &str) -> Result<()> {
     must_be_local(path)?;
     match std::fs::symlink_metadata(path) {
-        Ok(_) => Err(Failure::refused(format!(
-            "{} exists already; {advice}",
-            path.display()
-        ))),
+        Ok(_) => {
+            Err(Failure::refused(format!("{} already exists", path.display())).with_note(advice))
+        }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(cannot_write(path, &error)),
     }
@@ -85,7 +85,7 @@ fn must_not_exist(path: &Path, advice: &str) -> Result<()> {
 pub(crate) fn must_be_free(path: &Path, force: bool) -> Result<()> {
     must_be_local(path)?;
     if !force && is_store(path) && !guard::is_special(path) {
-        let advice = "it is a store, which is not overwritten";
+        let advice = "it is a store, and stores are never overwritten";
         return must_not_exist(path, advice);
     }
     guard::must_be_harmless(path)?;
@@ -94,7 +94,7 @@ pub(crate) fn must_be_free(path: &Path, force: bool) -> Result<()> {
     }
     if path.is_dir() {
         return Err(Failure::usage(format!(
-            "{} is a folder, expected the name of a file",
+            "{} is a folder, expected a file",
             path.display()
         )));
     }
@@ -125,10 +125,10 @@ pub(crate) fn may_be_folder(path: &Path) -> Result<()> {
     must_be_local(path)?;
     guard::must_be_harmless(path)?;
     match path.exists() && !path.is_dir() {
-        true => Err(Failure::refused(format!(
-            "{} is a file, expected a folder; give another name",
-            path.display()
-        ))),
+        true => Err(
+            Failure::refused(format!("{} is a file, expected a folder", path.display()))
+                .with_note("give another name"),
+        ),
         false => Ok(()),
     }
 }

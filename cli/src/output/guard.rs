@@ -168,16 +168,18 @@ pub(crate) fn protect_sources(paths: impl Iterator<Item = PathBuf>) -> Result<()
 
 fn is_standard_output(path: &Path) -> Failure {
     Failure::usage(format!(
-        "{} is read, and standard output is written to the same file; redirect it to another one",
+        "standard output is redirected to {}, which is an input",
         path.display()
     ))
+    .with_note("redirect it to another file")
 }
 
 fn is_read(path: &Path) -> Failure {
     Failure::usage(format!(
-        "{} is read, and an output of this name would overwrite it; give another name",
+        "{} is an input, and this output would overwrite it",
         path.display()
     ))
+    .with_note("give another name")
 }
 
 /// True if the command reads the file at a path, by whatever name.
@@ -193,14 +195,14 @@ pub(super) fn must_not_be_standard_output() -> Result<()> {
     };
     let is_input = |guarded: &Guarded| guarded.files.contains(&identity);
     if guarded().as_ref().is_some_and(is_input) {
-        return Err(Failure::usage(
-            "standard output is written to a file that is read; redirect it to another one",
-        ));
+        return Err(Failure::usage("standard output is redirected to an input")
+            .with_note("redirect it to another file"));
     }
     if is_store(Path::new("/dev/stdout")) {
         return Err(Failure::usage(
-            "standard output is a store, which is not overwritten; redirect it to another file",
-        ));
+            "standard output is redirected to a store, and stores are never overwritten",
+        )
+        .with_note("redirect it to another file"));
     }
     Ok(())
 }
@@ -223,10 +225,11 @@ pub(super) fn must_be_harmless(path: &Path) -> Result<()> {
     let is_inside = |(_, folder): &&(PathBuf, PathBuf)| place.starts_with(folder);
     match guarded.folders.iter().find(is_inside) {
         Some((folder, _)) => Err(Failure::usage(format!(
-            "{} lies in the input folder {}; choose a place outside of it",
+            "{} is inside the input folder {}",
             path.display(),
             folder.display()
-        ))),
+        ))
+        .with_note("choose a place outside it")),
         None => Ok(()),
     }
 }
@@ -250,9 +253,10 @@ fn canonical_place(path: &Path) -> Option<PathBuf> {
 pub(super) fn must_not_be_a_store(path: &Path) -> Result<()> {
     match is_store(path) {
         true => Err(Failure::usage(format!(
-            "{} is a store, which is not overwritten; give another name",
+            "{} is a store, and stores are never overwritten",
             path.display()
-        ))),
+        ))
+        .with_note("give another name")),
         false => Ok(()),
     }
 }
@@ -263,10 +267,10 @@ pub(super) fn must_not_be_a_link(path: &Path) -> Result<()> {
     let name: PathBuf = path.components().collect();
     match std::fs::read_link(&name) {
         Ok(place) => Err(Failure::refused(format!(
-            "{} is a link; nothing is written through it; give the name that it leads to, {}",
-            name.display(),
-            place.display()
-        ))),
+            "{} is a link, and outputs are never written through links",
+            name.display()
+        ))
+        .with_note(format!("give the name of its target, {}", place.display()))),
         Err(_) => Ok(()),
     }
 }
@@ -290,7 +294,7 @@ pub(super) fn open_output(path: &Path, is_folder: bool) -> Result<()> {
     };
     if let Some(other) = guarded.outputs.iter().find(meets) {
         return Err(Failure::usage(format!(
-            "two outputs cannot be written to one place: {} and {}",
+            "two outputs would be written to the same place: {} and {}",
             other.shown.display(),
             path.display()
         )));
@@ -376,16 +380,18 @@ pub(super) fn must_be_replaceable(folder: &Path) -> Result<usize> {
                 waiting.push(path);
             } else if kind.is_file() && is_store(&path) {
                 return Err(Failure::usage(format!(
-                    "{} is a store, so {} is not replaced; give another folder",
+                    "{} is a store, so {} is not replaced",
                     path.display(),
                     folder.display()
-                )));
+                ))
+                .with_note("give another folder"));
             } else if kind.is_file() && reads_file(&path) {
                 return Err(Failure::usage(format!(
-                    "{} is read by this command, so {} is not replaced; give another folder",
+                    "{} is an input, so {} is not replaced",
                     path.display(),
                     folder.display()
-                )));
+                ))
+                .with_note("give another folder"));
             }
         }
     }

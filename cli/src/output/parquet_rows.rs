@@ -145,9 +145,8 @@ impl ParquetRows {
 
 fn text(bytes: &[u8]) -> Result<&str> {
     std::str::from_utf8(bytes).map_err(|_| {
-        Failure::refused(
-            "a key outside UTF-8 is no string of Parquet; --format jsonl has it in hexadecimal",
-        )
+        Failure::refused("a key is not UTF-8, as strings of Parquet must be")
+            .with_note("--format jsonl writes it in hexadecimal")
     })
 }
 

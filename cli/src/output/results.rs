@@ -77,11 +77,11 @@ impl Layout {
             Some(SourceKind::Parquet) => Format::Parquet,
             Some(kind @ (SourceKind::Arrow | SourceKind::Sqlite)) => {
                 return Err(Failure::usage(format!(
-                    "{} is named as {}, in which no results are written; .parquet and .jsonl are names of \
-                     forms with types",
+                    "{} has the name of {}, in which results cannot be written",
                     path.display(),
                     kind.name()
-                )));
+                ))
+                .with_note(".parquet and .jsonl are formats with types"));
             }
             Some(SourceKind::Tsv | SourceKind::Text) | None => {
                 let is_json = path.extension().is_some_and(|end| end == "json");
@@ -209,9 +209,8 @@ impl Results {
     fn to(layout: Layout, columns: Vec<Column>, output: Destination) -> Result<Self> {
         let out = match layout.format {
             Format::Parquet if output.alters_bytes() => {
-                let reason = "Parquet is written neither to a terminal nor compressed as a whole; > FILE.parquet \
-                              makes a file of it";
-                return Err(Failure::usage(reason));
+                let reason = "Parquet cannot be compressed as a whole or written to a terminal";
+                return Err(Failure::usage(reason).with_note("> FILE.parquet writes it to a file"));
             }
             #[cfg(feature = "tables")]
             Format::Parquet => {
@@ -219,9 +218,10 @@ impl Results {
             }
             #[cfg(not(feature = "tables"))]
             Format::Parquet => {
-                let usage = "this build does not write Parquet; cargo install --path cli --features tables makes one \
-                             that does";
-                return Err(Failure::usage(usage));
+                let usage =
+                    "Parquet requires the feature `tables`, which is not part of this build";
+                return Err(Failure::usage(usage)
+                    .with_note("cargo install --path cli --features tables adds it"));
             }
             _ => ResultsOutput::Lines(Box::new(output)),
         };

@@ -334,7 +334,7 @@ impl OutputFolder {
         Ok(match removed.sum::<u64>() {
             0 => None,
             count => Some(format!(
-                "removed {count} files that were in {}",
+                "removed {count} files from {}",
                 self.target.display()
             )),
         })
@@ -377,7 +377,7 @@ impl OutputFolder {
         match stale.is_empty() || self.overwrites {
             true => Ok(()),
             false => Err(Failure::refused(format!(
-                "{} was empty, and has files now; nothing was written",
+                "{} was empty, and now has files: nothing was written",
                 self.target.display()
             ))),
         }
@@ -488,10 +488,10 @@ impl OutputFile {
                     .ok_or_else(|| bug("a table has no file to go to"))?;
                 if lines.alters_bytes() {
                     return Err(Failure::usage(format!(
-                        "{} is written as it is, neither compressed nor to a terminal; give the name of \
-                         a file",
+                        "{} cannot be compressed or written to a terminal",
                         source.kind.name()
-                    )));
+                    ))
+                    .with_note("give the name of a file"));
                 }
                 let created = TableWriter::create(source, memory_bytes, lines, added.cloned());
                 let created = created.map_err(failure)?;

@@ -42,10 +42,10 @@ impl OutputTarget {
         let wants_folder = path.is_dir() || ends_in_slash || is_of_folder || text.is_some();
         if path.as_os_str() != "-" && wants_folder {
             if !path.is_dir() && text.is_none() && path.exists() {
-                let advice = "give another name, or one such as out.jsonl for one file";
                 return Err(Failure::usage(format!(
-                    "{name} is a file, but the output of a folder is a folder; {advice}"
-                )));
+                    "{name} is a file, but the output of a folder is a folder"
+                ))
+                .with_note("give another name, or one such as out.jsonl for one file"));
             }
             if !path.is_dir() && text.is_some() && (path.exists() || is_file_name) {
                 return Err(Failure::usage(format!(
@@ -75,16 +75,16 @@ impl OutputTarget {
     /// The only input, which gets what is left of it.
     pub(crate) fn in_place(inputs: &[PathBuf], corpus: &Corpus) -> Result<Self> {
         let ([path], [source]) = (inputs, &corpus.sources[..]) else {
-            return Err(Failure::usage(
-                "--in-place replaces one file; give one file, or -o OUT",
-            ));
+            return Err(Failure::usage("--in-place replaces exactly one file")
+                .with_note("give one file, or -o OUT"));
         };
         let is_lines = !matches!(source.kind, SourceKind::Text | SourceKind::Sqlite);
         if !is_lines || !path.is_file() || guard::is_special(path) || is_remote(path) {
             return Err(Failure::usage(format!(
-                "--in-place replaces a file of lines or a table, and {} is something else; give -o OUT",
+                "--in-place replaces a JSON Lines file or a table, and {} is neither",
                 path.display()
-            )));
+            ))
+            .with_note("give -o OUT"));
         }
         guard::must_not_be_a_store(path)?;
         guard::must_not_be_a_link(path)?;
@@ -136,13 +136,14 @@ fn must_be_named_for(path: &Path, corpus: &Corpus) -> Result<()> {
     if named != written {
         let (path, kind, named) = (path.display(), source.kind.name(), named.name());
         let form = match written == source.kind {
-            true => "as it is",
+            true => "unchanged",
             false => "as JSON Lines",
         };
         return Err(Failure::usage(format!(
-            "{path} is named as {named}, but {} is {kind}, and is written {form}; give the output another name",
+            "{path} has the name of {named}, but {} is {kind} and is written {form}",
             source.name().display()
-        )));
+        ))
+        .with_note("give the output another name"));
     }
     Ok(())
 }
@@ -155,9 +156,8 @@ fn check_folder(out: &Path, corpus: &Corpus, force: bool) -> Result<()> {
             source.origin,
             SourceOrigin::StandardInput | SourceOrigin::Spool(..)
         ) {
-            return Err(Failure::usage(
-                "standard input has no file name: give a file name or - after -o",
-            ));
+            return Err(Failure::usage("standard input has no file name")
+                .with_note("give a file name or - after -o"));
         }
         if let Some(other) = names.insert(source.output_path(), source) {
             return Err(Failure::usage(format!(
@@ -175,10 +175,8 @@ fn check_folder(out: &Path, corpus: &Corpus, force: bool) -> Result<()> {
     match guard::must_be_replaceable(out)? {
         0 => Ok(()),
         _ if force => Ok(()),
-        _ => Err(Failure::refused(format!(
-            "{} exists already, and is not empty; --force removes all that is in it, and a new folder keeps it",
-            out.display()
-        ))),
+        _ => Err(Failure::refused(format!("{} is not empty", out.display()))
+            .with_note("--force removes everything in it; a new folder keeps it")),
     }
 }
 

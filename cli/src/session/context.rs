@@ -185,7 +185,10 @@ impl Context {
         }
         let is_large = corpus_bytes.is_some_and(|bytes| bytes >= LARGE_CORPUS_BYTES);
         let memory = BinarySize(self.memory_bytes);
-        let text = format!("within {memory} of memory, a quarter of what is here (--memory)");
+        let text = format!(
+            "using up to {memory} of memory, a quarter of what is available (change with \
+                            --memory)"
+        );
         if !is_large {
             self.messages.detail(text);
         } else if !self.has_printed_memory.swap(true, Relaxed) {
@@ -201,7 +204,7 @@ impl Context {
         let listed = std::fs::read_dir(folder);
         listed
             .map(drop)
-            .map_err(|e| Failure::io(folder.display(), &e))
+            .map_err(|e| Failure::io(format!("cannot use {} (--temp-dir)", folder.display()), &e))
     }
 
     /// The memory for the documents of a corpus that is joined, and as much for their features.

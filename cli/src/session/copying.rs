@@ -124,7 +124,8 @@ pub(crate) fn must_be_same(before: ReadTotals, now: ReadTotals) -> Result<()> {
 
 /// Two readings of a corpus have not seen the same.
 pub(crate) fn corpus_changed() -> Failure {
-    Failure::refused("the corpus was changed while it was being read; nothing was written")
+    Failure::refused("the corpus was changed while it was being read")
+        .with_note("nothing was written")
 }
 
 /// A corpus that has been read once, and its remains without repeated parts.
@@ -194,10 +195,10 @@ pub(crate) fn trim_corpus(
 fn too_many(error: resemblance::Error, repeated: &RepeatedParts) -> Failure {
     match error {
         resemblance::Error::InvalidParameter { .. } => Failure::usage(format!(
-            "more than {} different paragraphs or lines, which --memory has no room for; give it 31 bytes for \
-             each",
+            "more than {} different paragraphs or lines do not fit into --memory",
             repeated.len()
-        )),
+        ))
+        .with_note("raise --memory: each takes 31 bytes"),
         error => error.into(),
     }
 }
@@ -206,14 +207,15 @@ fn too_many(error: resemblance::Error, repeated: &RepeatedParts) -> Failure {
 fn must_be_writable(corpus: &Corpus) -> Result<()> {
     if corpus.settings.text_fields.len() > 1 {
         return Err(Failure::usage(
-            "--level paragraph and line take one --text-field: a text of several cannot be written back",
+            "--level paragraph and line need one --text-field: a text joined from several cannot be \
+             written back",
         ));
     }
     let is_other = |kind| !matches!(kind, SourceKind::Lines | SourceKind::Text);
     match corpus.sources.iter().find(|source| is_other(source.kind)) {
         None => Ok(()),
         Some(source) => Err(Failure::usage(format!(
-            "--level paragraph and line are for JSON Lines and files of one text; {} is another",
+            "--level paragraph and line need JSON Lines or text files, and {} is neither",
             source.name().display()
         ))),
     }

@@ -13,7 +13,7 @@ use resemblance::schema::ShingleUnit;
 use resemblance::{Signature, Sketcher, Text};
 use resemblance_corpus::{
     ContentRule, Corpus, CorpusDocument, CorpusRecord, CorpusRecords, CorpusSettings, CorpusSource,
-    ReadTotals, SourceKind, SourceTotals, is_remote,
+    ReadTotals, SourceKind, SourceTotals, is_remote, is_store,
 };
 
 use super::context::Context;
@@ -112,8 +112,8 @@ impl ShingleCounts {
             }
         };
         Some(format!(
-            "warning: {short} of {texts} texts have at most one shingle, so that only equal ones are found; {advice} \
-             find near-copies of them"
+            "warning: {short} of {texts} texts have at most one shingle, so only equal ones are found; \
+             {advice} also find near-copies of them"
         ))
     }
 }
@@ -363,7 +363,7 @@ impl<T: Send + 'static> CorpusDocuments<T> {
         }
         if self.ids.with_path > 0 {
             context.note(format!(
-                "ids that an earlier file has too: {}; their keys are path:id",
+                "ids that an earlier file also has: {}; their keys are path:id",
                 self.ids.with_path
             ));
         }
@@ -606,7 +606,7 @@ fn unused_table(corpus: &Corpus, inputs: &[PathBuf]) -> Option<String> {
         count => format!(" and {count} more"),
     };
     Some(format!(
-        "--table {table} is for SQLite databases, and none is in {}{others}",
+        "--table {table} has no effect: there is no SQLite database in {}{others}",
         first.display()
     ))
 }
@@ -619,6 +619,11 @@ pub(crate) fn resolve(
 ) -> Result<Corpus> {
     if let Some(html) = settings.content.html {
         html.must_be_here()?;
+    }
+    if let Some(store) = inputs.iter().find(|input| is_store(input)) {
+        let cause = format!("{} is a store, not a corpus", store.display());
+        let advice = "export writes its documents as a stream, which import adds to another store";
+        return Err(Failure::bad_input(cause).with_note(advice));
     }
     let corpus = if inputs.iter().any(|input| is_remote(input)) {
         let looked_at = inputs.to_vec();
@@ -636,10 +641,9 @@ pub(crate) fn resolve(
             .collect();
         corpus.notes.iter().for_each(|note| context.note(note));
         return Err(Failure::refused(format!(
-            "no file was found in {}; a folder must hold files that --include selects, and whose names do not begin \
-             with a dot unless --hidden is given",
+            "no file was found in {}",
             names.join(", ")
-        )));
+        )).with_note("a folder must have files that --include selects; names that begin with a dot need --hidden"));
     }
     let files = corpus.sources.iter().filter_map(CorpusSource::path);
     guard::protect_sources(files.map(Cow::into_owned))?;
@@ -651,7 +655,7 @@ fn must_be_readable(corpus: &Corpus) -> Result<()> {
     for (number, source) in corpus.sources.iter().enumerate() {
         if let Some(problem) = &source.problem {
             let failure = Failure::from((**problem).clone()).at(corpus.position(number, 0));
-            return Err(failure.with_note("--skip-bad passes over such files"));
+            return Err(failure.with_note("--skip-bad skips such files"));
         }
     }
     Ok(())

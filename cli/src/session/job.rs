@@ -96,13 +96,13 @@ impl Job {
             match shard::totals(&path)? {
                 Some(totals) => drop(known.insert(source, totals)),
                 None => context.note(format!(
-                    "{} is damaged: the file that it was made of is read again",
+                    "{} is damaged: its source file is read again",
                     path.display()
                 )),
             }
         }
         context.note(format!(
-            "job {}: {} of {} files taken over",
+            "job {}: reusing {} of {} files",
             folder.display(),
             known.len(),
             corpus.sources.len()
@@ -146,7 +146,7 @@ fn lock(folder: &Path, is_without_lock: bool) -> Result<File> {
         Ok(()) => Ok(file),
         Err(TryLockError::Error(_)) if is_without_lock => Ok(file),
         Err(TryLockError::WouldBlock) => Err(Failure::refused(format!(
-            "another run is at work on the job in {}",
+            "another run is using the job in {}",
             folder.display()
         ))),
         Err(TryLockError::Error(error)) => Err(failed(error)),
@@ -159,10 +159,10 @@ fn must_be_empty(folder: &Path) -> Result<()> {
         let name = entry.map_err(failed)?.file_name();
         let is_ours = name == JOB_LOCK || is_unfinished(&name);
         if !is_ours {
-            return Err(Failure::refused(format!(
-                "{} has files and no job; give a folder that is new or empty",
-                folder.display()
-            )));
+            return Err(
+                Failure::refused(format!("{} has files but no job", folder.display()))
+                    .with_note("give a new or empty folder"),
+            );
         }
     }
     Ok(())
@@ -223,11 +223,11 @@ impl Manifest {
     /// An error that names what differs if a job was begun with something else.
     fn must_be(&self, bytes: &[u8], folder: &Path) -> Result<()> {
         let shown = folder.display();
-        let advice = "give what it was begun with, or another folder";
+        let advice = "give the options and files that it was begun with, or another folder";
         let Ok(known) = serde_json::from_slice::<Self>(bytes) else {
-            return Err(Failure::bad_input(format!(
-                "{shown} has no job of this version; {advice}"
-            )));
+            return Err(
+                Failure::bad_input(format!("{shown} has no job of this version")).with_note(advice),
+            );
         };
         let differs = if known.version != self.version {
             Some(format!("version {} of the tool", known.version))
@@ -241,26 +241,27 @@ impl Manifest {
                     _ => vec![name.as_str()],
                 })
                 .collect();
-            Some(format!("other values of {}", names.join(", ")))
+            Some(format!("different values of {}", names.join(", ")))
         } else if known.files.len() != self.files.len() {
             let (then, now) = (known.files.len(), self.files.len());
-            Some(format!("{then} files, and not {now}"))
+            Some(format!("{then} files instead of {now}"))
         } else {
             let pairs = known.files.iter().zip(&self.files);
             let mut different = pairs.filter(|(then, now)| then != now);
             different.next().map(|(then, now)| {
                 if then.name == now.name {
-                    format!("{} as it was before it was changed", then.name)
+                    format!("an earlier version of {}", then.name)
                 } else {
-                    format!("{} in the place of {}", then.name, now.name)
+                    format!("{} instead of {}", then.name, now.name)
                 }
             })
         };
         match differs {
             None => Ok(()),
             Some(differs) => Err(Failure::usage(format!(
-                "the job in {shown} was begun with {differs}; {advice}"
-            ))),
+                "the job in {shown} was begun with {differs}"
+            ))
+            .with_note(advice)),
         }
     }
 }
@@ -286,18 +287,19 @@ impl JobFile {
         let is_copy = matches!(source.origin, SourceOrigin::Spool(..));
         if source.problem.is_some() || is_copy || !source.is_rereadable() {
             return Err(Failure::usage(format!(
-                "--job is for files, and {name} can be read once or not at all"
+                "--job needs files that can be read again, and {name} cannot"
             )));
         }
         if source.kind == SourceKind::Text {
             return Err(Failure::usage(format!(
-                "--job is for files of many documents, and {name} is one text"
+                "--job needs files of many documents, and {name} is one text"
             )));
         }
         if source.kind == SourceKind::Sqlite {
             // Changes to a database may be in another file.
             return Err(Failure::usage(format!(
-                "--job is for files that tell when they were changed, and {name} is a SQLite database"
+                "--job needs files with a time of modification that can be trusted, and {name} is a SQLite \
+                 database"
             )));
         }
         let failed = |e| Failure::io(format!("cannot read {name}"), &e);

@@ -168,8 +168,8 @@ fn bounded(mut expected: JoinEstimate, limits: JoinLimits) -> JoinEstimate {
 fn message(seconds: f64, memory_bytes: u64, temporary_bytes: u64) -> Option<String> {
     (seconds >= MIN_SECONDS).then(|| {
         format!(
-            "expecting about {} on one core, {} of memory beside the cache and {} of temporary files \
-             (an estimate from a sample)",
+            "estimated from a sample: about {} on one core, {} of memory besides the cache, {} of \
+             temporary files",
             duration(seconds),
             size(memory_bytes),
             size(temporary_bytes)
@@ -206,8 +206,8 @@ pub(crate) fn print_left_out(context: &Context, left_out: LeftOut) {
             ..
         } = left_out;
         context.note(format!(
-            "warning: --max-bucket left out comparisons in {buckets} buckets: {documents} documents \
-             were compared with the first ones only, {pairs} pairs were not compared"
+            "warning: --max-bucket left out comparisons in {buckets} buckets: {documents} documents were \
+             compared with the first ones only, and {pairs} pairs were not compared"
         ));
     }
 }
@@ -219,7 +219,7 @@ pub(crate) fn print_suspicious(context: &Context, cluster: &SuspiciousCluster, k
         None => escape::without_key(cluster.first.get()).into(),
     };
     context.note(format!(
-        "warning: the cluster of {first} holds {} documents, {:.0} % of all: more than {:.0} % is \
+        "warning: the cluster of {first} has {} documents, {:.0} % of all: more than {:.0} % is \
          suspicious; look at some of them, or try a higher threshold",
         cluster.documents,
         cluster.share * 100.0,
@@ -316,8 +316,8 @@ mod tests {
     fn only_long_joins_are_announced() {
         assert_eq!(message(4.9, 1 << 40, 1 << 40), None);
         let text = message(5.0, 300 << 20, 0).unwrap();
-        let expected = "expecting about 5 seconds on one core, 300 MiB of memory beside the cache \
-                        and 0 MiB of temporary files (an estimate from a sample)";
+        let expected = "estimated from a sample: about 5 seconds on one core, 300 MiB of memory besides the \
+                        cache, 0 MiB of temporary files";
         assert_eq!(text, expected);
         let text = message(7_200.0, 1, 20 << 30).unwrap();
         assert!(text.contains("about 2 hours"), "{text}");

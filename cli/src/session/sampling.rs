@@ -92,8 +92,8 @@ pub(crate) fn read_sample(context: &Context, source: SampleSource<'_>) -> Result
                 let (documents, mebibytes) = (sampler.len(), context.memory_bytes >> 20);
                 return Err(Failure::usage(format!(
                     "comparing {documents} documents exactly takes more than the {mebibytes} MiB of \
-                     --memory: raise it, or take fewer with --sample N"
-                )));
+                     --memory"
+                )).with_note("raise --memory, or compare fewer documents with --sample N"));
             }
             Err(error) => return Err(error.into()),
         }
@@ -132,9 +132,10 @@ pub(crate) fn with_tf_idf(
     let corpus = Arc::new(resolve_corpus(context, inputs, options, content)?);
     if let Some(source) = corpus.sources.iter().find(|source| !source.is_rereadable()) {
         return Err(Failure::usage(format!(
-            "--tf-idf reads the corpus twice, and {} can be read once: give a file",
+            "--tf-idf reads the corpus twice, and {} can be read only once",
             source.name().display()
-        )));
+        ))
+        .with_note("give a file"));
     }
     let sketcher = unweighed.sketcher();
     let mut documents = CorpusDocuments::start(context, "counting", &corpus, 0, move |document| {

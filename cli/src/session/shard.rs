@@ -206,9 +206,8 @@ impl ShardReader {
             bincode::serde::decode_from_std_read(&mut self.file, configuration()).map_err(
                 |error| {
                     let path = self.path.display();
-                    Failure::bad_input(format!(
-                        "{path} is damaged: {error}; remove it, and run again"
-                    ))
+                    Failure::bad_input(format!("{path} is damaged: {error}"))
+                        .with_note("remove it, and run again")
                 },
             )?;
         let document = match record.document {

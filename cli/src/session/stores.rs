@@ -49,7 +49,7 @@ pub(crate) fn must_take_text(schema: &Schema) -> Result<()> {
     match schema.text() {
         Some(_) => Ok(()),
         None => Err(Failure::usage(
-            "the store was made without a rule for texts, so only programs can add to it or query it",
+            "the schema of the store has no rule for texts, so only programs can add to it or query it",
         )),
     }
 }

@@ -84,9 +84,10 @@ impl Subject {
         }
         if let Some(store) = inputs.iter().find(|path| is_store(path)) {
             return Err(Failure::usage(format!(
-                "{} is a store; give one store alone, or corpora",
+                "{} is a store, and a store must be the only input",
                 store.display()
-            )));
+            ))
+            .with_note("give one store, or only corpora"));
         }
         Self::read_corpus(context, inputs, options, reading)
     }
@@ -99,13 +100,14 @@ impl Subject {
     ) -> Result<Self> {
         if options.verify.asks_for_exact() {
             return Err(Failure::usage(format!(
-                "--verify exact needs the texts, and {} is a store, which has none; give its corpus",
+                "--verify exact needs the texts, and {} is a store, which has none",
                 path.display()
-            )));
+            ))
+            .with_note("give its corpus"));
         }
         if reading.job.is_some() || reading.sample.is_some() {
             return Err(Failure::usage(format!(
-                "--job and --sample are for a corpus, and {} is a store",
+                "--job and --sample need a corpus, and {} is a store",
                 path.display()
             )));
         }
@@ -172,8 +174,8 @@ impl Subject {
         if let Some(share) = reading.sample {
             let (read, records) = (filled.tally.read, filled.totals.records);
             context.note(format!(
-                "--sample {share}: {read} of {records} documents, by hashes of their keys; a pair is found if \
-                 both are among them"
+                "--sample {share}: {read} of {records} documents, by hashes of their keys; a pair is found \
+                 only if both are among them"
             ));
         }
         context.counts(filled.tally.reading(filled.totals));

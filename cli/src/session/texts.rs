@@ -128,8 +128,9 @@ pub(crate) fn must_be_rereadable(
     match unrereadable_source(context, inputs, options)? {
         None => Ok(()),
         Some(source) => Err(Failure::usage(format!(
-            "{source} can be read once, and the corpus is read twice: give a file"
-        ))),
+            "the corpus is read twice, and {source} can be read only once"
+        ))
+        .with_note("give a file")),
     }
 }
 

@@ -130,7 +130,7 @@ pub(crate) fn add(context: &Context, arguments: &AddArguments) -> Result<Outcome
 
 fn add_to(context: &Context, arguments: &AddArguments, store: &Store) -> Result<Outcome> {
     if arguments.verify.asks_for_exact() && !arguments.if_new {
-        return Err(Failure::usage("--verify exact is for --if-new"));
+        return Err(Failure::usage("--verify exact needs --if-new"));
     }
     let bounds = arguments.bounds();
     bounds.must_lie_within(store.schema())?;
@@ -475,19 +475,19 @@ impl Addition<'_> {
             return None;
         }
         let key = String::from_utf8_lossy(&placed.document.key);
-        let (made_of, replacing) = match self.is_text(placed) {
-            true => ("the path of the file", "--upsert replaces it; else "),
+        let (source, advice) = match self.is_text(placed) {
+            true => ("the path of the file", "--upsert replaces the document"),
             false => (
                 "the path of the file and the line",
-                "--id FIELD takes keys from the documents; else ",
+                "--id FIELD reads keys from the documents",
             ),
         };
         let message = format!(
-            "key {key:?} is made of {made_of}, and the store has another document with it; {replacing}give the file \
-             by a path of its own, such as the absolute one"
+            "key {key:?} is generated from {source}, and the store has a different document under it"
         );
         let place = self.corpus.position(placed.source, placed.line);
-        Some(Failure::bad_input(message).at(place))
+        let failure = Failure::bad_input(message).at(place).with_note(advice);
+        Some(failure.with_note("a unique path, such as the absolute one, gives another key"))
     }
 
     fn is_text(&self, placed: &GatheredDocument) -> bool {
@@ -574,10 +574,10 @@ impl Addition<'_> {
             Err(Error::KeyExists { key, .. }) => {
                 let key = String::from_utf8_lossy(&key);
                 let place = self.corpus.position(source, line);
-                let message = format!(
-                    "key {key:?} is in the store already; --upsert replaces it, --if-new leaves it"
-                );
-                return Err(Failure::bad_input(message).at(place));
+                let message = format!("key {key:?} is already in the store");
+                return Err(Failure::bad_input(message)
+                    .at(place)
+                    .with_note("--upsert replaces the document, and --if-new skips it"));
             }
             Err(error) => {
                 let store = self.arguments.store.display();
@@ -622,14 +622,12 @@ impl Addition<'_> {
 
     /// Describes after a failure which documents the store has, and how to continue.
     fn where_to_resume(&self) -> String {
-        if self.arguments.is_atomic() {
+        if self.arguments.is_atomic() || self.done == self.arguments.skip {
             return "nothing was added".into();
         }
         if self.verdicts.is_some() {
             let held = self.committed.held();
-            return format!(
-                "committed {held} documents; to go on with the rest, give the command again"
-            );
+            return format!("committed {held} documents; to add the rest, give the command again");
         }
         let next = match self.next {
             Some((source, line)) => {
@@ -639,7 +637,7 @@ impl Addition<'_> {
             None => String::new(),
         };
         format!(
-            "committed {} documents; to go on with the rest{next}, give --skip {}",
+            "committed {} documents; to add the rest{next}, give --skip {}",
             self.committed.held(),
             self.done
         )

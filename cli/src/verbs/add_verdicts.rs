@@ -35,9 +35,8 @@ impl AdditionVerdicts {
             && has_all(&store.snapshot()?, &kept)?
         {
             log.publish()?;
-            let note = format!(
-                "{shown}: a run was stopped after a commit; its verdicts have been written"
-            );
+            let note =
+                format!("{shown}: completed the verdicts of a run that was stopped after a commit");
             context.note(note);
         }
         let first = log.next_row()?;

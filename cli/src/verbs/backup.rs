@@ -31,7 +31,10 @@ pub(crate) struct BackupArguments {
 }
 
 pub(crate) fn backup(context: &Context, arguments: &BackupArguments) -> Result<Outcome> {
-    must_be_new(&arguments.output, "backup makes a new store")?;
+    must_be_new(
+        &arguments.output,
+        "backup never overwrites: give another name",
+    )?;
     let snapshot = open_to_read(context, &arguments.store)?.snapshot()?;
     let backup = snapshot
         .backup(&arguments.output)
@@ -39,7 +42,7 @@ pub(crate) fn backup(context: &Context, arguments: &BackupArguments) -> Result<O
     let (done, stopped) = context.carry_out(backup);
     // The library names the copy in its own words; damage is the store's.
     let report = done.map_err(|error| match stopped {
-        Some(signal) => signal.with_note("there is no copy"),
+        Some(signal) => signal.with_note("no copy was made"),
         None => error.into(),
     })?;
     let fields = [

@@ -50,7 +50,7 @@ pub(crate) fn build(context: &Context, arguments: &BuildArguments) -> Result<Out
     if arguments.job.is_some() {
         arguments.schema.must_not_weigh("--job")?;
     }
-    must_be_new(target, "add takes documents into an existing store")?;
+    must_be_new(target, "add adds documents to an existing store")?;
     if arguments.schema.weighs_by_rarity() {
         schema = with_tf_idf(context, schema, &arguments.corpus, &arguments.options)?;
     }

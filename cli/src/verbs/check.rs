@@ -62,7 +62,7 @@ pub(crate) fn check(context: &Context, arguments: &CheckArguments) -> Result<Out
             }
             results.finish()?;
             if report.truncated {
-                context.note("there are more problems than are listed");
+                context.note("the list is truncated: there are more problems");
             }
             if !report.is_clean() {
                 advise_repair(context, arguments);
@@ -89,6 +89,6 @@ pub(crate) fn check(context: &Context, arguments: &CheckArguments) -> Result<Out
 fn advise_repair(context: &Context, arguments: &CheckArguments) {
     let store = arguments.store.display();
     context.note(format!(
-        "restore a copy, or make a new store of what can be read: resemblance repair {store} -o NEW"
+        "restore a backup, or make a new store from the readable parts: resemblance repair {store} -o NEW"
     ));
 }

@@ -51,11 +51,15 @@ pub(crate) fn create(context: &Context, arguments: &CreateArguments) -> Result<O
         }
         None => arguments.schema.build(&arguments.bounds)?,
     };
-    must_be_new(&arguments.store, "create makes a new store")?;
+    must_be_new(
+        &arguments.store,
+        "create never overwrites: give another name",
+    )?;
     if arguments.schema.weighs_by_rarity() {
-        return Err(Failure::usage(
-            "--tf-idf weighs by the documents that are read: an empty store takes --tf-idf-of CORPUS",
-        ));
+        return Err(
+            Failure::usage("--tf-idf needs documents, and create reads none")
+                .with_note("use --tf-idf-of CORPUS"),
+        );
     }
     if !arguments.tf_idf_of.is_empty() {
         schema = with_tf_idf(context, schema, &arguments.tf_idf_of, &arguments.options)?;

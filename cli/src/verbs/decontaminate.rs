@@ -162,7 +162,7 @@ pub(crate) fn decontaminate(
     }
     if compared.capped > 0 {
         context.note(format!(
-            "--max-frequency left hashes of {} documents out: kept ones may share passages with tests",
+            "--max-frequency ignored hashes of {} documents: kept ones may share passages with tests",
             compared.capped
         ));
     }
@@ -288,14 +288,15 @@ fn must_leave_schema(arguments: &DecontaminateArguments) -> Result<()> {
     ] {
         if is_given {
             return Err(Failure::usage(format!(
-                "{option} is for test sets that are corpora: a store has its own schema"
+                "{option} needs test sets that are corpora: the schema of a store is fixed"
             )));
         }
     }
     if arguments.spans {
-        return Err(Failure::usage(
-            "--spans needs the texts of the tests, and a store has none: give their corpora",
-        ));
+        return Err(
+            Failure::usage("--spans needs the texts of the tests, and a store has none")
+                .with_note("give their corpora"),
+        );
     }
     Ok(())
 }

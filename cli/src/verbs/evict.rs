@@ -158,17 +158,15 @@ impl Survey {
         };
         if arguments.dry_run {
             context.note(format!(
-                "warning: {message}; without --dry-run it takes --force"
+                "warning: {message}; without --dry-run this requires --force"
             ));
             return Ok(());
         }
-        let failure = Failure::usage(message).with_note("--force removes them all the same");
+        let failure = Failure::usage(message).with_note("--force removes them anyway");
         if !is_by_age {
             return Err(failure);
         }
-        Err(failure.with_note(
-            "add --stamp and --stamp-field give documents stamps, and touch gives them others",
-        ))
+        Err(failure.with_note("add --stamp or --stamp-field sets stamps, and touch changes them"))
     }
 
     /// Returns why an eviction by age may be a mistake: nothing was old enough, or the unit of the
@@ -189,7 +187,7 @@ impl Survey {
         let oldest = self.oldest.filter(|_| self.removed == 0)?;
         // A number alone is a stamp. One of the first years of the epoch was probably meant as an age.
         let unit = match (1..FIRST_PLAUSIBLE_STAMP).contains(&stamp) {
-            true => format!("; for an age write a unit, such as {stamp}d"),
+            true => format!("; for an age add a unit, such as {stamp}d"),
             false => String::new(),
         };
         Some(format!(

@@ -103,7 +103,7 @@ pub(crate) fn explain(context: &Context, arguments: &ExplainArguments) -> Result
 /// One pair, its texts compared.
 fn compare(schema: &Schema, labels: [String; 2], texts: [String; 2]) -> Result<ExplainedPair> {
     if schema.text().is_none() {
-        let usage = "explain is for texts, and by these options documents are no texts";
+        let usage = "explain compares texts, and with these options documents are not texts";
         return Err(Failure::usage(usage));
     }
     Ok(ExplainedPair::new(schema, labels, texts)?)
@@ -180,7 +180,7 @@ fn document_key(key: PrintedKey) -> Result<Vec<u8>> {
     match key {
         PrintedKey::Key(key) => Ok(key),
         PrintedKey::Id(_) => Err(Failure::usage(format!(
-            "{} is a document without a key, which no corpus has",
+            "{} is a document without a key, and all documents of a corpus have keys",
             printed(&key)
         ))),
     }
@@ -284,7 +284,7 @@ fn json_keys(line: &str) -> Result<Option<[PrintedKey; 2]>> {
     let parsed: serde_json::Value = serde_json::from_str(object).map_err(|error| {
         let column = error.column();
         Failure::bad_input(format!(
-            "expected a JSON object on a line of its own, found another character at {column}"
+            "expected one JSON object per line, found another character at {column}"
         ))
     })?;
     let key = |name: &str| -> Option<PrintedKey> {

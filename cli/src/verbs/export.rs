@@ -32,8 +32,8 @@ pub(crate) struct ExportArguments {
 
 pub(crate) fn export(context: &Context, arguments: &ExportArguments) -> Result<Outcome> {
     if arguments.output.as_os_str() == "-" && io::stdout().is_terminal() {
-        let message = "the stream is no text for a terminal; give -o FILE, or redirect the output";
-        return Err(Failure::usage(message));
+        let message = "the stream is binary and is not written to a terminal";
+        return Err(Failure::usage(message).with_note("give -o FILE, or redirect the output"));
     }
     let snapshot = open_to_read(context, &arguments.store)?.snapshot()?;
     let destination = Destination::create(&arguments.output, arguments.force)?;

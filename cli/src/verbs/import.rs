@@ -63,9 +63,7 @@ impl KeyRule {
 
 pub(crate) fn import(context: &Context, arguments: &ImportArguments) -> Result<Outcome> {
     if arguments.if_new && matches!(arguments.keys, KeyRule::Replace | KeyRule::Newer) {
-        return Err(Failure::usage(
-            "--if-new leaves out what is there; it goes with --keys refuse or skip",
-        ));
+        return Err(Failure::usage("--if-new needs --keys refuse or skip"));
     }
     change_store(context, &arguments.store, &context.store_options, |store| {
         let report = import_stream(context, arguments, store)?;
@@ -140,10 +138,8 @@ fn reported(arguments: &ImportArguments, error: Error, known: Option<Failure>) -
     let (error, note) = match error {
         Error::ImportStopped { documents, source } => {
             let note = match documents {
-                0 => "nothing of the stream is in the store".to_owned(),
-                _ => format!(
-                    "its first {documents} documents are in the store for good, or left out"
-                ),
+                0 => "no document of the stream was added".to_owned(),
+                _ => format!("its first {documents} documents were committed or skipped"),
             };
             (*source, Some(note))
         }
@@ -171,9 +167,9 @@ fn summary(report: &ImportReport) -> String {
     let mut summary = format!("read {} documents, added {}", report.read, report.inserted);
     for (count, what) in [
         (report.replaced, "replaced"),
-        (report.skipped, "left out whose key is there"),
-        (report.near_duplicates, "left out as near-duplicates"),
-        (report.budget_exceeded, "compared with a part only"),
+        (report.skipped, "skipped because of their keys"),
+        (report.near_duplicates, "skipped as near-duplicates"),
+        (report.budget_exceeded, "compared with only some candidates"),
     ] {
         if count > 0 {
             summary += &format!(", {count} {what}");

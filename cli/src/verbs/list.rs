@@ -63,9 +63,9 @@ impl ListArguments {
         match parse_key(prefix, self.escaped)? {
             PrintedKey::Key(prefix) => Ok(prefix),
             PrintedKey::Id(id) => Err(Failure::usage(format!(
-                "found \\#{id} as --prefix, expected the first bytes of keys; --from-id {id} begins with \
-                 that document"
-            ))),
+                "--prefix: found \\#{id}, expected the first bytes of keys"
+            ))
+            .with_note(format!("--from-id {id} starts at that document"))),
         }
     }
 }

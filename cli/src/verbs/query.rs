@@ -304,7 +304,7 @@ fn matches_of_text(
     };
     let signature = &sketched.signature;
     if signature.is_empty() {
-        context.note("the text has no features, so nothing is like it");
+        context.note("the text has no features, so it has no near-duplicates");
     }
     // A ready-made fingerprint has no features.
     let comparable = known.filter(|_| arguments.hash.is_none());
@@ -378,7 +378,7 @@ fn explain(context: &Context, question: Question, matches: &Matches) {
     explain_nearest(context, question, matches);
     if let Some(beyond) = matches.budget_exceeded() {
         context.note(format!(
-            "the budget left out {beyond} documents that share a bucket; others may be more like it"
+            "the budget left out {beyond} documents that share a bucket; some of them may be more similar"
         ));
     }
 }
@@ -420,8 +420,8 @@ fn print_nearest(
         let note = match snapshot.is_empty() {
             true => "no match: the store is empty",
             false => {
-                "no match: no document shares a bucket with the text; --nearest 1 finds the nearest, \
-                 and --scan compares with all"
+                "no match: no document shares a bucket with the text; --nearest 1 finds the nearest \
+                 document, and --scan compares with all"
             }
         };
         context.note(note);
@@ -470,8 +470,8 @@ fn text_of(context: &Context, arguments: &QueryArguments) -> Result<String> {
     if let Some(text) = arguments.text.as_ref().filter(|text| *text != "-") {
         if Path::new(text).exists() {
             context.note(format!(
-                "{text} is the text to look for, and also the name of a file; --file {text} looks for what \
-                 the file holds, and --corpus {text} for each of its documents"
+                "searching for the text {text}, which is also the name of a file: --file {text} searches \
+                 for the contents of the file, and --corpus {text} for each of its documents"
             ));
         }
         return Ok(text.clone());

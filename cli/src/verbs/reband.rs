@@ -105,12 +105,12 @@ pub(crate) fn reband(context: &Context, arguments: &RebandArguments) -> Result<O
     let name = arguments.store.display();
     let (done, stopped) = context.carry_out(reband);
     let report = done.map_err(|error| match stopped {
-        Some(signal) => signal.with_note("the store is as it was"),
+        Some(signal) => signal.with_note("the store is unchanged"),
         None => Failure::unfinished(&name, error),
     })?;
     context.note(format!("{name} is now\n{}", report.schema));
     if report.is_rewritten {
-        let compact = format!("resemblance compact {name} gives the space of the old ones back");
+        let compact = format!("resemblance compact {name} frees the space of the old ones");
         context.note(compact);
     }
     let fields = [
@@ -126,7 +126,7 @@ pub(crate) fn reband(context: &Context, arguments: &RebandArguments) -> Result<O
 fn expectation(estimate: &BuildEstimate) -> String {
     let documents = estimate.documents;
     if estimate.disk_bytes == 0 {
-        return format!("all lanes of {documents} documents stay as they are");
+        return format!("the lanes of {documents} documents do not change");
     }
     let growth = BinarySize(estimate.disk_bytes);
     let memory = BinarySize(estimate.memory_bytes);
@@ -135,7 +135,7 @@ fn expectation(estimate: &BuildEstimate) -> String {
         bytes => format!(" and {} for temporary files", BinarySize(bytes)),
     };
     format!(
-        "new postings for {documents} documents: expecting about {memory} of memory, {growth} of \
-         disk beside the old ones{temporary}"
+        "new postings for {documents} documents: about {memory} of memory, {growth} of disk besides the \
+         old ones{temporary}"
     )
 }

@@ -120,10 +120,10 @@ fn ids_below(
             "--prefix would remove {found} of {documents} documents, more than nine tenths"
         );
         if !arguments.dry_run {
-            return Err(Failure::usage(message).with_note("--force removes them all the same"));
+            return Err(Failure::usage(message).with_note("--force removes them anyway"));
         }
         context.note(format!(
-            "warning: {message}; without --dry-run it takes --force"
+            "warning: {message}; without --dry-run this requires --force"
         ));
     }
     Ok(ids)

@@ -45,7 +45,10 @@ pub(crate) struct RepairArguments {
 }
 
 pub(crate) fn repair(context: &Context, arguments: &RepairArguments) -> Result<Outcome> {
-    must_be_new(&arguments.output, "repair makes a new store")?;
+    must_be_new(
+        &arguments.output,
+        "repair never overwrites: give another name",
+    )?;
     let mut repair = Store::repair(&arguments.store, &arguments.output)
         .bulk(bulk_options(context))
         .scan(arguments.scan);
@@ -98,28 +101,28 @@ fn summary(report: &RepairReport, scan: bool) -> String {
     let mut summary = match report.documents_before {
         Some(before) => format!("kept {} of {before} documents", report.documents),
         None => format!(
-            "kept {} documents; how many there were cannot be read",
+            "kept {} documents; the number before cannot be read",
             report.documents
         ),
     };
     if report.documents_replaced > 0 {
         let replaced = report.documents_replaced;
-        summary += &format!("; left {replaced} out whose key a newer one has");
+        summary += &format!("; skipped {replaced} with the key of a newer one");
     }
     if !report.may_be_back.is_empty() {
-        summary += "; documents that were removed may be back";
+        summary += "; removed documents may be back";
     }
     if report.is_earlier_commit {
-        summary += "; the last commit cannot be read, this is, or may be, the state before it";
+        summary += "; the last commit cannot be read, so this may be the state before it";
     }
     if !report.has_own_schema {
-        summary += "; by the schema of the other store";
+        summary += "; with the schema of the other store";
     }
     if !report.lost.is_empty() && !scan {
-        summary += "; --scan may find more, and may bring back what was removed";
+        summary += "; --scan may find more, and may bring back removed documents";
     }
     if report.truncated {
-        summary += "; the lists are cut short";
+        summary += "; the lists are truncated";
     }
     summary
 }

@@ -105,9 +105,10 @@ impl ReportArguments {
 pub(crate) fn report(context: &Context, arguments: &ReportArguments) -> Result<Outcome> {
     if let Some(store) = only_store(&arguments.inputs) {
         return Err(Failure::usage(format!(
-            "{} is a store, which has no texts to show: give its corpus",
+            "{} is a store, which has no texts to show",
             store.display()
-        )));
+        ))
+        .with_note("give its corpus"));
     }
     let (inputs, options) = (&arguments.inputs, &arguments.join.corpus);
     arguments.choices().check_limits()?;

@@ -101,7 +101,7 @@ fn headline(schema: &Schema, stats: &Stats) -> String {
     let bounds = [threshold, distance, containment].into_iter().flatten();
     let gain = stats.compact_gain_bytes;
     let health = match &stats.design.advice {
-        Some(_) => "more documents than it was laid out for".to_owned(),
+        Some(_) => "more documents than it was designed for".to_owned(),
         None if gain > stats.file_bytes / 2 && gain > COMPACT_FROM_BYTES => {
             format!("compact would free {}", escape::byte_size(gain))
         }
@@ -119,12 +119,12 @@ fn headline(schema: &Schema, stats: &Stats) -> String {
 const MEANINGS: [&str; 9] = [
     "in the store now",
     "that bands and tables were chosen for; beyond them, see reband",
-    "the number that the next document gets: all that were ever added",
-    "not filed in a run yet; kept in memory while the store is open",
-    "removed, but their content is in the file until a merge or compact drops it",
+    "the id of the next document: the number of documents ever added",
+    "not in a run yet; in memory while the store is open",
+    "removed, but in the file until a merge or compact drops them",
     "length of the file; it may have holes",
     "taken on disk",
-    "about what compact would give back to the disk",
+    "about what compact would free",
     "content and bookkeeping of all tables, divided by the documents",
 ];
 
@@ -213,7 +213,7 @@ fn lanes(stats: &Stats) -> Section<'_> {
     });
     Section {
         name: "lane",
-        title: "Lanes: the ways by which a document is found, one posting a document.".into(),
+        title: "Lanes: the indexes that find documents; each has one posting per document.".into(),
         measures: "role postings blocks",
         rows: rows.collect(),
     }
@@ -293,8 +293,7 @@ fn print_tables(layout: Layout, schema: &Schema, stats: &Stats) -> Result<()> {
     tables(stats).print_table()?;
     lanes(stats).print_table()?;
     layout.paragraph(
-        "\nLargest buckets: documents filed under one code; a query reads all of them, unless it has a \
-         budget.",
+        "\nLargest buckets: documents that share a code; a query reads all of them, unless it has a budget.",
     )?;
     let columns = ["lane", "role", "documents", "the first of them"].map(Column::new);
     let mut results = Results::new(layout, columns.into())?;

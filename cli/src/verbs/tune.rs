@@ -1,5 +1,6 @@
 //! The verb `tune`.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -109,7 +110,7 @@ pub(crate) struct TuneArguments {
     corpus: Vec<PathBuf>,
     /// Measure only the N documents of the corpus whose keys have the least hashes
     #[arg(long, value_name = "N", requires = "corpus", conflicts_with_all = WITHOUT_CORPUS)]
-    sample: Option<usize>,
+    sample: Option<NonZeroUsize>,
     /// The texts of the corpus are HTML (feature html)
     #[arg(long, requires = "corpus", conflicts_with_all = WITHOUT_CORPUS)]
     html: bool,
@@ -324,7 +325,7 @@ fn background(context: &Context, arguments: &TuneArguments) -> Result<Background
             return Ok(Background::assumed(similarity));
         }
         return Err(Failure::usage(format!(
-            "--background {similarity}: expected a similarity of 0 to 1"
+            "--background: found {similarity}, expected a similarity of 0 to 1"
         )));
     }
     // A schema needs signatures, although none are made.
@@ -340,12 +341,12 @@ fn background(context: &Context, arguments: &TuneArguments) -> Result<Background
         sketcher: schema.build()?.sketcher(),
         has_signatures: false,
         signature_bytes: 0,
-        max_documents: arguments.sample,
+        max_documents: arguments.sample.map(NonZeroUsize::get),
     };
     let sample = read_sample(context, source)?;
     if sample.len() < 2 {
         return Err(Failure::bad_input(
-            "--corpus: two documents at least are needed to compare",
+            "--corpus: at least two documents are needed",
         ));
     }
     let check = || context.interrupt.check();

@@ -15,12 +15,14 @@ use resemblance::invariant::bug;
 /// Returns the database that `--verdicts` is for.
 pub(super) fn only_database(corpus: &Corpus) -> Result<&CorpusSource> {
     let [source] = corpus.sources.as_slice() else {
-        return Err(Failure::usage("--verdicts takes one SQLite database"));
+        return Err(Failure::usage(
+            "--verdicts needs exactly one SQLite database",
+        ));
     };
     let (name, kind) = (source.name(), source.kind.name());
     if source.kind != SourceKind::Sqlite {
         let shown = name.display();
-        let usage = format!("--verdicts is for SQLite databases; {shown} is {kind}");
+        let usage = format!("--verdicts needs a SQLite database, and {shown} is {kind}");
         return Err(Failure::usage(usage));
     }
     if !cfg!(feature = "sqlite") {

@@ -33,7 +33,7 @@ fn add_refuses_an_existing_key_by_default() {
     folder.run("add a.rsm c.jsonl").expect(0);
     folder.run("add a.rsm d.jsonl").expect(3).says(&[
         "d.jsonl:2",
-        "\"k\" is in the store already",
+        "\"k\" is already in the store",
         "committed 0 documents",
         "--skip 0",
     ]);

@@ -66,7 +66,7 @@ fn first_bad_document_is_named_in_any_batch() {
     folder.run("create a.rsm").expect(0);
     folder.run("add a.rsm c.jsonl").expect(3).says(&[
         "c.jsonl:4501",
-        "\"7\" is in the store already",
+        "\"7\" is already in the store",
         "--skip 0",
     ]);
     folder

@@ -27,7 +27,7 @@ fn arguments_override_environment_overrides_file() {
     let (equal, said) = run(&["--config", "own.toml"], &[]);
     assert_eq!(equal, 1);
     assert!(
-        said.contains("defaults of options are in own.toml"),
+        said.contains("read defaults of options from own.toml"),
         "{said}"
     );
     assert!(said.contains("with up to 1 threads"), "{said}");
@@ -108,7 +108,7 @@ fn mistakes_in_the_config_file_are_reported() {
     let wrong: [(&str, &[&str]); 9] = [
         (
             "[pairs]\nthreshhold = 0.9",
-            &["own.toml", "[pairs]: threshhold is no option of pairs"],
+            &["own.toml", "[pairs]: there is no option threshhold"],
         ),
         (
             "[pares]\nthreshold = 0.9",
@@ -118,8 +118,8 @@ fn mistakes_in_the_config_file_are_reported() {
             "threshold = 0.9",
             &[
                 "own.toml",
-                "threshold is no option of resemblance",
-                "stand in its table",
+                "there is no common option threshold",
+                "belong in its table",
             ],
         ),
         ("config = 'x'", &["own.toml", "config is no option"]),
@@ -128,10 +128,14 @@ fn mistakes_in_the_config_file_are_reported() {
             &["[dedup]: output: expected a string or a number"],
         ),
         ("quiet = 'yes'", &["quiet: expected true or false"]),
-        ("[pairs\n", &["are in TOML", "at own.toml:1"]),
+        ("[pairs\n", &["not TOML", "at own.toml:1"]),
         (
             "[pairs]\nthreshold = 'much'",
-            &["--threshold", "much", "Defaults of options are in own.toml"],
+            &[
+                "--threshold",
+                "much",
+                "Defaults of options come from own.toml",
+            ],
         ),
         (
             "[pairs]\nchars = 5\nwords = 3",
@@ -153,7 +157,7 @@ fn mistakes_in_the_config_file_are_reported() {
     folder.write("own.toml", b"quiet = true\n# caf\xe9\n");
     pairs(&folder, &["--config", "own.toml"], &[])
         .expect(2)
-        .says(&["are in UTF-8", "at own.toml:2"]);
+        .says(&["must be UTF-8", "at own.toml:2"]);
     let missing = pairs(&folder, &["--config", "other.toml"], &[]).expect(4);
     missing.says(&["other.toml"]);
 }

@@ -160,7 +160,7 @@ fn levels_refuse_records_that_cannot_be_trimmed() {
         line("a", "some text") + &line("b", "some other text"),
     );
     let refused: [(&[&str], &str); 8] = [
-        (&["--level", "line,paragraph"], "exclude each other"),
+        (&["--level", "line,paragraph"], "does not go with line"),
         (
             &["--level", "line", "--report", "r.tsv"],
             "--report is for near-duplicate documents",
@@ -197,7 +197,7 @@ fn levels_refuse_records_that_cannot_be_trimmed() {
     folder
         .run(small)
         .expect(2)
-        .says(&["--memory has no room for"]);
+        .says(&["do not fit into --memory"]);
 }
 
 #[test]

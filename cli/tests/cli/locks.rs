@@ -55,7 +55,7 @@ fn writer_excludes_readers_and_writers() {
         folder
             .run(arguments)
             .expect(4)
-            .says(&["a.rsm", "exists already"]);
+            .says(&["a.rsm", "already exists"]);
     }
     let forced = "dedup c.jsonl -o a.rsm --force";
     folder.run(forced).expect(2).says(&["a.rsm", "store"]);

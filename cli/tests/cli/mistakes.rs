@@ -198,7 +198,7 @@ fn outputs_never_overwrite_inputs_or_stores() {
         ),
         (
             "texts -o out --report texts/a.txt",
-            "an output of this name would overwrite it",
+            "this output would overwrite it",
         ),
         ("c.jsonl -o o.jsonl --report a.rsm", "is a store"),
         ("c.jsonl -o a.rsm", "is a store"),
@@ -266,7 +266,7 @@ fn errors_in_lines_name_file_and_line() {
     let folder = Folder::new();
     let cases: [(&[u8], &str); 7] = [
         (b"not json", "not a JSON object"),
-        (b"[{}]", "a JSON array, expected one object a line"),
+        (b"[{}]", "a JSON array, expected one object per line"),
         (
             b"{\"id\":\"a\",\"text\":\"b\"",
             "the line ends inside a JSON object",
@@ -481,10 +481,7 @@ fn names_from_other_tools_lead_to_the_right_option_or_verb() {
             "dedup c.jsonl -o o --format json",
             &["dedup has no option --format", "the name of an output file"][..],
         ),
-        (
-            "dedup c.jsonl -o o --jobs 4",
-            &["--threads is what it is called"],
-        ),
+        ("dedup c.jsonl -o o --jobs 4", &["use --threads"]),
         ("dedup c.jsonl -o o -j 4", &["-j", "--threads"]),
         ("dedup c.jsonl -o o --similarity 0.9", &["--threshold"]),
         ("pairs c.jsonl -t 0.9", &["-t", "--threshold"]),
@@ -513,7 +510,7 @@ fn names_from_other_tools_lead_to_the_right_option_or_verb() {
         ),
         (
             "add s.rsm c.jsonl --commit-every 0",
-            &["expected a whole number from 1 on"],
+            &["expected a whole number of at least 1"],
         ),
         (
             "add s.rsm c.jsonl --commit-interval 0",
@@ -561,7 +558,7 @@ fn families_that_the_signatures_lack_are_refused_before_anything_is_read() {
                 &["dedup", "missing", "-o", "o", "--against", store],
             ] {
                 let ran = folder.run(&[verb, &["--by", by]].concat()).expect(2);
-                ran.says(&["--by", "the signatures have "]);
+                ran.says(&["--by", "the schema has "]);
             }
             for verb in [
                 &["pairs", "missing"][..],
@@ -577,7 +574,7 @@ fn families_that_the_signatures_lack_are_refused_before_anything_is_read() {
                 let ran = folder
                     .run(&[verb, schema, &["--by", by]].concat())
                     .expect(2);
-                ran.says(&["--by", "the signatures have "]);
+                ran.says(&["--by", "the schema has "]);
             }
         }
         for verb in [
@@ -589,7 +586,7 @@ fn families_that_the_signatures_lack_are_refused_before_anything_is_read() {
                 let ran = folder
                     .run(&[verb, schema, &["--near", near]].concat())
                     .expect(2);
-                ran.says(&["--near is for schemas with both families"]);
+                ran.says(&["--near needs a schema with both families"]);
             }
         }
     }

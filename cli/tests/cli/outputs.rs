@@ -109,11 +109,11 @@ fn dedup_of_text_files_writes_a_folder() {
     folder
         .run("dedup in -o in/out")
         .expect(2)
-        .says(&["lies in the input folder"]);
+        .says(&["is inside the input folder"]);
     folder
         .run("dedup in -o in --force")
         .expect(2)
-        .says(&["lies in the input folder"]);
+        .says(&["is inside the input folder"]);
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn existing_output_is_kept_without_force() {
         folder
             .run(&all)
             .expect(4)
-            .says(&["exists already", "--force"]);
+            .says(&["already exists", "--force"]);
     }
     let names = ["c.jsonl", "dir/c.jsonl", "out.jsonl", "r.tsv"];
     assert_eq!(folder.names(), names);
@@ -538,12 +538,12 @@ fn replaced_folder_keeps_no_file_of_an_earlier_run() {
     folder
         .run(again)
         .expect(4)
-        .says(&["out exists already", "--force"]);
+        .says(&["out is not empty", "--force"]);
     std::fs::remove_file(folder.path("out/b/c.txt")).unwrap();
     folder.write("out/b/c.txt/deep", "x");
     let ran = folder.run(&format!("{again} --force")).expect(0);
     assert!(
-        ran.stderr.contains("removed 2 files that were in out"),
+        ran.stderr.contains("removed 2 files from out"),
         "{}",
         ran.stderr
     );

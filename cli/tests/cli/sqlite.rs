@@ -406,7 +406,7 @@ fn a_database_is_recognized_by_content_and_read_from_a_file() {
     folder
         .run_with_input("pairs -", &folder.read("c.any"))
         .expect(3)
-        .says(&["SQLite", "not read from a pipe"]);
+        .says(&["SQLite", "cannot be read from a pipe"]);
     folder.write("no.db", mixed());
     folder
         .run("pairs no.db")
@@ -695,7 +695,7 @@ fn verdicts_of_tables_without_rowids_use_the_primary_key() {
     folder
         .run(dedup)
         .expect(3)
-        .says(&["two rows have one key", "c.db:5"]);
+        .says(&["two rows have the same key", "c.db:5"]);
     assert_eq!(names_of_tables(&database), ["articles"]);
     folder.run("create a.rsm").expect(0);
     let add = "add a.rsm c.db --table v --if-new";
@@ -869,7 +869,7 @@ fn run_that_ended_between_both_commits_is_completed() {
         database.execute_batch("DROP TRIGGER stop").unwrap();
         let again = folder.run(&ADD).expect(0);
         assert!(
-            again.stderr.contains("its verdicts have been written"),
+            again.stderr.contains("completed the verdicts"),
             "{}",
             again.stderr
         );

@@ -46,7 +46,7 @@ fn store_records_its_text_steps_and_refuses_different_ones() {
             .run(&[&["pairs", "s.rsm"][..], &other[..]].concat())
             .expect(2);
         assert!(
-            refused.stderr.contains("the store has its own schema"),
+            refused.stderr.contains("a store uses its own schema"),
             "{}",
             refused.stderr
         );

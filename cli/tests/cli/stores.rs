@@ -147,11 +147,11 @@ fn an_existing_file_is_never_overwritten() {
     folder
         .run("create precious")
         .expect(4)
-        .says(&["precious exists already"]);
+        .says(&["precious already exists"]);
     folder
         .run("build precious c.jsonl")
         .expect(4)
-        .says(&["precious exists already"]);
+        .says(&["precious already exists"]);
     assert_eq!(folder.read_text("precious"), "do not touch");
 }
 

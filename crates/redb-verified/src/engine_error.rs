@@ -21,7 +21,7 @@ pub enum EngineError {
         line: u32,
     },
     /// A new file met one that exists. It was not touched.
-    #[error("{} exists already", path.display())]
+    #[error("{} already exists", path.display())]
     AlreadyExists {
         /// The file.
         path: PathBuf,

@@ -84,7 +84,7 @@ fn reason_against(
 ) -> Result<Option<BadDocument>, CorpusError> {
     Ok(match source.kind {
         SourceKind::Text => Some(BadDocument::new(
-            "one text, which has no fields: only JSON Lines and tables can get more",
+            "a text without fields: only JSON Lines and tables can get more",
         )),
         #[cfg(feature = "tables")]
         SourceKind::Parquet | SourceKind::Arrow => {
@@ -121,7 +121,7 @@ fn reason_against(
 fn apart(first: &CorpusSource, other: &CorpusSource, what: &str) -> String {
     let (first, other) = (first.name(), other.name());
     let names = format!("{} and {}", first.display(), other.display());
-    format!("{names} {what}, and cannot go into one file; a folder after -o gets a file for each")
+    format!("{names} {what}, and cannot be written to one file: -o FOLDER writes a file for each")
 }
 
 /// Sources that can be read now and again.

@@ -64,10 +64,8 @@ pub(crate) fn matching(
             "hf" => "hf download --repo-type dataset NAME --local-dir FOLDER fetches a data set",
             _ => "download it first, or pass it through standard input",
         };
-        let message = format!(
-            "{name} is not read, only local files and places of s3:// and https:// are; {advice}"
-        );
-        return Err(CorpusError::Io(message));
+        let reason = format!("{name} is neither a local file nor an s3:// or https:// address");
+        return Err(CorpusError::io(reason).with_advice(advice));
     }
     let is_pattern = |part: &Path| {
         let mut bytes = part.as_os_str().as_encoded_bytes().iter();
@@ -114,7 +112,7 @@ pub(crate) fn matching(
         }
     }
     if found.is_empty() {
-        return Err(CorpusError::Io(format!("no file has a name like {name}")));
+        return Err(CorpusError::io(format!("no file matches {name}")));
     }
     found.sort_by(|a, b| path_bytes(a).cmp(&path_bytes(b)));
     Ok(found)

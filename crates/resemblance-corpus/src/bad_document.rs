@@ -5,13 +5,15 @@ use std::io;
 
 use serde::{Deserialize, Serialize};
 
+use crate::error::io_reason;
+
 /// A fault of a record, and advice on it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BadDocument {
     /// The fault.
     pub reason: String,
-    /// Advice on it, if there is any.
-    pub advice: Option<String>,
+    /// What to do about it, a sentence each.
+    pub advice: Vec<String>,
     /// True if the system refused to read it; otherwise its content is wrong.
     pub is_unreadable: bool,
     /// True if the text is missing: its field is absent or null.
@@ -44,9 +46,7 @@ impl BadDocument {
         let bad = Self::new(format!(
             "{what} requires the feature `{feature}`, which is not part of this build"
         ));
-        bad.with_advice(format!(
-            "cargo install --path cli --features {feature} builds it in"
-        ))
+        bad.with_advice(builds_in(feature))
     }
 
     /// A link that leads to no file.
@@ -54,20 +54,23 @@ impl BadDocument {
         Self {
             is_unreadable: true,
             ..Self::new(match error.kind() {
-                io::ErrorKind::NotFound => "a link to what does not exist".to_owned(),
-                _ => format!("cannot be read: {error}"),
+                io::ErrorKind::NotFound => "a link whose target does not exist".to_owned(),
+                _ => format!("cannot be read: {}", io_reason(error)),
             })
         }
     }
 
     /// Returns the same error with advice on what to do about it.
     #[must_use]
-    pub(crate) fn with_advice(self, advice: impl Into<String>) -> Self {
-        Self {
-            advice: Some(advice.into()),
-            ..self
-        }
+    pub(crate) fn with_advice(mut self, sentence: impl Into<String>) -> Self {
+        self.advice.push(sentence.into());
+        self
     }
+}
+
+/// Returns the advice to build the tool with a feature.
+pub(crate) fn builds_in(feature: &str) -> String {
+    format!("cargo install --path cli --features {feature} builds it in")
 }
 
 impl From<String> for BadDocument {

@@ -50,7 +50,7 @@ pub(crate) fn must_be_there(
                 listed(names),
                 settings.content.expected()
             ))
-            .with_advice("a table has features in a column of lists"),
+            .with_advice("features of a table are in a column of lists"),
         });
     }
     let id = settings.id.field().filter(|_| settings.id.is_required());

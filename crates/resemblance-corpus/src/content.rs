@@ -225,7 +225,7 @@ pub(crate) fn parse(
         if !rule.takes_signatures {
             let bad = BadDocument::field("signature", "there", rule.expected());
             return Err(bad.with_advice(
-                "exact similarities need the features; --verify estimate does without",
+                "exact similarities need the features, and --verify estimate does not",
             ));
         }
         return parse_signature(rule, value).map(Some);
@@ -257,7 +257,7 @@ pub(crate) fn parse(
 
 fn both(a: &str, b: &str) -> BadDocument {
     BadDocument::new(format!(
-        "fields {a:?} and {b:?} are both there, expected one of them"
+        "found both fields {a:?} and {b:?}, expected one of them"
     ))
 }
 
@@ -463,7 +463,7 @@ fn parse_values(
         let found = format!("an array of {}", values.len());
         return Err(wrong_signature(
             found,
-            format!("{count} values, as the schema says"),
+            format!("{count} values, as in the schema"),
         ));
     }
     // Each is at most `u32::MAX`.

@@ -9,6 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::argument::{self, path_bytes};
 use super::bad_document::BadDocument;
+#[cfg(not(feature = "remote"))]
+use super::bad_document::builds_in;
 use super::changes::{TextTrims, trimmed_line};
 use super::columns;
 use super::content::Content;
@@ -59,9 +61,7 @@ impl Corpus {
                     let (mut listed, jobs) = folder::list(argument, &settings)?;
                     if jobs > 0 {
                         let root = argument.display();
-                        notes.push(format!(
-                            "folders of jobs below {root}: {jobs}; they are not read"
-                        ));
+                        notes.push(format!("skipped folders of jobs below {root}: {jobs}"));
                     }
                     notes.extend(pass_over_texts(argument, &mut listed, &settings));
                     if listed.is_empty() {
@@ -72,11 +72,11 @@ impl Corpus {
                 Ok(_) => sources.push(named_file(argument, &settings)?),
                 #[cfg(not(feature = "remote"))]
                 Err(_) if argument::is_remote(argument) => {
-                    return Err(CorpusError::Io(format!(
-                        "{} requires the feature `remote`, which is not part of this build; cargo install --path cli \
-                         --features remote builds it in",
+                    return Err(CorpusError::io(format!(
+                        "{} requires the feature `remote`, which is not part of this build",
                         argument.display()
-                    )));
+                    ))
+                    .with_advice(builds_in("remote")));
                 }
                 #[cfg(feature = "remote")]
                 Err(_) if argument::is_remote(argument) => {
@@ -228,7 +228,7 @@ impl Corpus {
             trimmed.map(|text| [mark, text.as_bytes()].concat())
         } else {
             let [field] = self.settings.text_fields.as_slice() else {
-                return Err(BadDocument::new("the text stands in several fields"));
+                return Err(BadDocument::new("the text is in several fields"));
             };
             trimmed_line(&record.bytes, field, |text| trims.trim(record, text))?
         };
@@ -297,7 +297,7 @@ fn pass_over_texts(
     let left_out = all - sources.len();
     (left_out > 0).then(|| {
         format!(
-            "files beside the tables of {}: {left_out}; they are not read",
+            "skipped files beside the tables of {}: {left_out}",
             root.display()
         )
     })

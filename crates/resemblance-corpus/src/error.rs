@@ -4,15 +4,37 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
-use super::input::Compression;
+use crate::bad_document::builds_in;
+use crate::input::Compression;
 
 /// An error that ends the reading, as opposed to one bad record, which can be skipped.
 #[derive(Debug)]
 pub enum CorpusError {
     /// The content is wrong.
-    Bad(String),
+    Bad {
+        /// The fault.
+        reason: String,
+        /// What to do about it, a sentence each.
+        advice: Vec<String>,
+    },
     /// The system refused to read.
-    Io(String),
+    Io {
+        /// What was refused, and why.
+        reason: String,
+        /// What to do about it, a sentence each.
+        advice: Vec<String>,
+    },
+}
+
+/// Returns the reason for a system error without its number: "permission denied".
+pub fn io_reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    let Some((reason, _)) = text.split_once(" (os error ") else {
+        return text;
+    };
+    let mut rest = reason.chars();
+    let first = rest.next().into_iter().flat_map(char::to_lowercase);
+    first.chain(rest.by_ref()).collect()
 }
 
 /// The reason why remote bytes could not be read: a whole message.
@@ -36,29 +58,52 @@ impl std::error::Error for RemoteError {}
 
 impl CorpusError {
     /// An error about content.
-    pub fn bad(message: impl Into<String>) -> Self {
-        Self::Bad(message.into())
+    pub fn bad(reason: impl Into<String>) -> Self {
+        Self::Bad {
+            reason: reason.into(),
+            advice: Vec::new(),
+        }
+    }
+
+    /// An error of the system.
+    pub(crate) fn io(reason: impl Into<String>) -> Self {
+        Self::Io {
+            reason: reason.into(),
+            advice: Vec::new(),
+        }
+    }
+
+    /// Returns true if the file or object does not exist.
+    pub fn is_missing(&self) -> bool {
+        matches!(self, Self::Io { reason, .. } if reason.ends_with("does not exist"))
+    }
+
+    /// Returns the same error with advice on what to do about it.
+    pub(crate) fn with_advice(mut self, sentence: impl Into<String>) -> Self {
+        let (Self::Bad { advice, .. } | Self::Io { advice, .. }) = &mut self;
+        advice.push(sentence.into());
+        self
     }
 
     /// A file that could not be opened or looked at.
     pub fn open(path: &Path, error: io::Error) -> Self {
         let shown = path.display();
-        Self::Io(match error.kind() {
+        Self::io(match error.kind() {
             io::ErrorKind::NotFound if std::fs::symlink_metadata(path).is_ok() => {
                 format!("{shown} is a link to a file that does not exist")
             }
             io::ErrorKind::NotFound => format!("{shown} does not exist"),
-            _ => format!("cannot read {shown}: {error}"),
+            _ => format!("cannot read {shown}: {}", io_reason(&error)),
         })
     }
 
     /// Refuses a file that a feature reads which is not part of this build.
     pub fn requires(path: &Path, kind: &str, feature: &str) -> Self {
-        Self::Bad(format!(
-            "{}: {kind} requires the feature `{feature}`, which is not part of this build; cargo install --path cli \
-             --features {feature} builds it in",
+        Self::bad(format!(
+            "{}: {kind} requires the feature `{feature}`, which is not part of this build",
             path.display()
         ))
+        .with_advice(builds_in(feature))
     }
 
     /// Reports why a walk through a folder ended.
@@ -70,35 +115,37 @@ impl CorpusError {
     /// A table that is not read from its beginning to its end, where there is only a pipe.
     pub(crate) fn not_from_the_end(path: &Path, kind: &str) -> Self {
         let shown = path.display();
-        Self::Bad(format!(
-            "{shown} is {kind}, which is not read from a pipe or a compressed file, because it is not read \
-             from the beginning to the end; write it to a file as it is and name that"
+        Self::bad(format!(
+            "{shown} is {kind}, which cannot be read from a pipe or a compressed file"
         ))
+        .with_advice("write it to an uncompressed file, and give that")
     }
 
     /// A failure in the middle of a file: a decoder's own errors carry no system error number.
     pub fn read(path: &Path, is_compressed: bool, error: &io::Error) -> Self {
         let inner = error.get_ref();
         if let Some(remote) = inner.and_then(|e| e.downcast_ref::<RemoteError>()) {
-            return Self::Io(remote.to_string());
+            return Self::io(remote.to_string());
         }
         let shown = path.display();
         if is_compressed && Compression::is_window_error(error) {
-            Self::Bad(format!(
-                "{shown} was compressed with a window that takes more than half of --memory; raise that"
+            Self::bad(format!(
+                "{shown} was compressed with a window that takes more than half of --memory"
             ))
+            .with_advice("raise --memory")
         } else if is_compressed && error.raw_os_error().is_none() {
-            Self::Bad(format!("{shown} is damaged or cut short: {error}"))
+            Self::bad(format!("{shown} is damaged or truncated: {error}"))
         } else {
-            Self::Io(format!("cannot read {shown}: {error}"))
+            Self::io(format!("cannot read {shown}: {}", io_reason(error)))
         }
     }
 }
 
 impl fmt::Display for CorpusError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Self::Bad(message) | Self::Io(message)) = self;
-        f.write_str(message)
+        let (Self::Bad { reason, advice } | Self::Io { reason, advice }) = self;
+        f.write_str(reason)?;
+        advice.iter().try_for_each(|advice| write!(f, "; {advice}"))
     }
 }
 

@@ -41,7 +41,7 @@ impl FromStr for FieldPath {
 
     fn from_str(name: &str) -> Result<Self, String> {
         if name.is_empty() {
-            return Err("the name of a field is not empty".into());
+            return Err("expected the name of a field".into());
         }
         Ok(Self::from_name(name))
     }
@@ -118,7 +118,7 @@ pub(crate) fn kind(value: &RawValue) -> &'static str {
         [b'{', ..] => "an object",
         [b'[', ..] => "an array",
         [b'n', ..] => "null",
-        _ => "a truth value",
+        _ => "true or false",
     }
 }
 
@@ -207,7 +207,7 @@ impl<'de> Visitor<'de> for NamedValues<'_> {
             let value: &RawValue = map.next_value()?;
             if slot.replace(value).is_some() {
                 let name = index.and_then(|index| self.0.get(index)).unwrap_or(&"");
-                return Err(A::Error::custom(format!("field {name:?} is there twice")));
+                return Err(A::Error::custom(format!("field {name:?} occurs twice")));
             }
         }
         Ok(values)

@@ -22,7 +22,9 @@ const MAGIC_BYTES: u64 = 16;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-const AS_FILES: &str = "--as files takes each file as one text";
+const INCLUDE: &str = "--include selects the files of a folder";
+
+const AS_FILES: &str = "--as files reads each file as one text";
 
 /// Looks into a file of a folder.
 pub(crate) fn look_into(
@@ -87,7 +89,7 @@ impl FileStart {
         if let Some(kind) = content_format(&self.bytes) {
             return match settings.kind {
                 Some(other) if other != kind => Err(BadDocument::new(format!(
-                    "{}, expected {} as --as says",
+                    "{}, expected {} because of --as",
                     kind.name(),
                     other.name()
                 ))),
@@ -131,9 +133,8 @@ impl FileStart {
             Some(place) => Err(BadDocument::new(format!(
                 "a zero byte at {place}, expected JSON Lines, a table or text in UTF-8"
             ))
-            .with_advice(format!(
-                "--include chooses the files of a folder; {AS_FILES}"
-            ))),
+            .with_advice(INCLUDE)
+            .with_advice(AS_FILES)),
             None => Ok(SourceKind::Text),
         }
     }
@@ -260,17 +261,17 @@ pub(crate) fn not_an_object(line: &str) -> BadDocument {
         _ if trimmed.starts_with('<') => {
             bad.with_advice(format!("it looks like XML or HTML: {AS_FILES}"))
         }
-        Some((_, name, option)) => bad.with_advice(format!(
-            "it looks like {name}, which --as {option} takes it for; {AS_FILES}"
-        )),
+        Some((_, name, option)) => bad
+            .with_advice(format!("it looks like {name}, which --as {option} reads"))
+            .with_advice(AS_FILES),
         None => bad.with_advice(AS_FILES),
     }
 }
 
 fn json_array() -> BadDocument {
-    BadDocument::new("a JSON array, expected one object a line").with_advice(format!(
-        "jq -c '.[]' FILE > FILE.jsonl makes JSON Lines of it; {AS_FILES}"
-    ))
+    BadDocument::new("a JSON array, expected one object per line")
+        .with_advice("jq -c '.[]' FILE > FILE.jsonl converts it")
+        .with_advice(AS_FILES)
 }
 
 /// Returns the name without the extension of the compression, in lower case.
@@ -325,7 +326,7 @@ fn wide_characters(bytes: &[u8]) -> Option<BadDocument> {
         _ if zeros(0, 2) != zeros(1, 2) => "UTF-16",
         _ => return None,
     };
-    let advice = format!("iconv -f {name} -t UTF-8 FILE > FILE.utf8 makes UTF-8 of it");
+    let advice = format!("iconv -f {name} -t UTF-8 FILE > FILE.utf8 converts it");
     Some(BadDocument::new(format!("{name}, expected UTF-8")).with_advice(advice))
 }
 
@@ -336,8 +337,8 @@ fn ends_lines_with_returns(bytes: &[u8]) -> bool {
 
 /// Refuses lines that end with carriage returns alone, as old programs write them.
 pub(crate) fn carriage_returns() -> BadDocument {
-    BadDocument::new("lines that end with CR alone, expected LF or CR LF")
-        .with_advice("tr '\\r' '\\n' < FILE > NEW writes them with LF")
+    BadDocument::new("lines that end with only CR, expected LF or CR LF")
+        .with_advice("tr '\\r' '\\n' < FILE > NEW converts them")
 }
 
 /// Returns the format that the first bytes identify, if it is binary.
@@ -381,45 +382,43 @@ fn refused_name(name: &Path) -> Option<BadDocument> {
     let (format, advice) = match end {
         "psv" | "ssv" => (
             "a table",
-            "--as csv with --separator names what stands between its values",
+            "--as csv reads it, with the separator that --separator sets",
         ),
         "feather" => (
             "Feather of version 1",
-            "pandas or pyarrow makes Parquet of it, which is read",
+            "convert it to Parquet, for example with pandas or pyarrow",
         ),
         "avro" | "orc" => (
             "a table",
-            "a program such as duckdb or pandas makes Parquet of it, which is read",
+            "convert it to Parquet, for example with duckdb or pandas",
         ),
-        "xlsx" | "xls" | "ods" => (
-            "a spreadsheet",
-            "save it as CSV, and make JSON Lines of that",
-        ),
+        "xlsx" | "xls" | "ods" => ("a spreadsheet", "save it as CSV"),
         "zip" | "tar" | "tgz" | "tbz" | "txz" | "tzst" | "7z" | "rar" => {
             ("an archive", "unpack it, and give the folder")
         }
         "warc" | "wet" | "wat" | "arc" => (
             "an archive of web pages",
-            "the package warcio of Python reads its records; write the text of each as a line of JSON",
+            "read its records, for example with the Python package warcio, and write the text of each as a \
+             line of JSON",
         ),
         "lz4" | "sz" | "br" | "z" | "lzma" => (
-            "compressed in a way that is not read",
+            "compressed in an unsupported format",
             "unpack it, or compress it with gzip, Zstandard, bzip2 or xz",
         ),
         "pdf" | "ps" | "rtf" | "doc" | "docx" | "odt" | "epub" | "pptx" => (
             "a typeset document",
-            "take its text out of it first, with pandoc or pdftotext",
+            "extract its text first, for example with pandoc or pdftotext",
         ),
         "sqlite" | "sqlite3" | "db" | "h5" | "npy" | "npz" | "pkl" | "pickle" | "elf" | "exe"
         | "so" | "bin" => ("binary", "a corpus is text"),
         "png" | "jpg" | "jpeg" | "gif" | "webp" | "mp3" | "mp4" | "wav" => {
-            ("no text", "a corpus is text")
+            ("not text", "a corpus is text")
         }
         _ => return None,
     };
     let reason = format!("{format} (.{end}), expected JSON Lines, a table or text in UTF-8");
-    let advice = format!("{advice}; --include chooses the files of a folder; {AS_FILES}");
-    Some(BadDocument::new(reason).with_advice(advice))
+    let bad = BadDocument::new(reason).with_advice(advice);
+    Some(bad.with_advice(INCLUDE).with_advice(AS_FILES))
 }
 
 #[cfg(test)]

@@ -49,7 +49,7 @@ pub use changes::{
 pub use content::{Content, ContentRule};
 pub use corpus_reader::{CorpusEntry, CorpusReader};
 pub use documents::Corpus;
-pub use error::CorpusError;
+pub use error::{CorpusError, io_reason};
 pub use fields::FieldPath;
 pub use folder::{JOB_LOCK, JOB_MANIFEST};
 pub use form::named_kind;

@@ -96,7 +96,7 @@ fn describe(error: &serde_json::Error) -> BadDocument {
         .map_or(&*text, |(sentence, _)| sentence);
     let reason = match sentence {
         _ if error.is_eof() => "the line ends inside a JSON object".to_owned(),
-        "trailing characters" => "something follows the JSON object on its line".to_owned(),
+        "trailing characters" => "more text follows the JSON object on its line".to_owned(),
         sentence => format!("not JSON: {sentence}"),
     };
     // The parser counts from 1, and gives 0 where it has read nothing.
@@ -238,7 +238,7 @@ pub fn time_of_stamp(seconds: u64) -> Option<String> {
 fn stamp_in(path: &FieldPath, value: &RawValue) -> Result<u64, BadDocument> {
     let wrong = |found: &str| {
         let expected =
-            "a number from 0 on or a time such as \"2026-01-31T08:00:00Z\" or \"2026-01-31\"";
+            "a number of at least 0, or a time such as \"2026-01-31T08:00:00Z\" or \"2026-01-31\"";
         BadDocument::field(path.name(), found, expected)
     };
     let text = match fields::kind(value) {

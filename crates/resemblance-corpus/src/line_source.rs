@@ -172,7 +172,7 @@ impl LineReader {
                 });
             }
         }
-        let reason = "an empty file, expected a row with the names of columns";
+        let reason = "an empty file, expected a header row";
         Ok(self.problem(0, BadDocument::new(reason)))
     }
 
@@ -209,16 +209,16 @@ impl LineReader {
     /// where any later row begins, so the file cannot be read, even if bad documents are skipped.
     fn endless(&self, line: u64, is_end: bool) -> CorpusError {
         let (name, max_bytes) = (self.name.display(), self.max_line_bytes);
-        CorpusError::bad(match is_end {
-            true => format!(
-                "the row at {name}:{line} has a quote that does not end, so that rows behind it cannot be told apart; \
-                 close the quote, or double it if it is part of a value"
-            ),
-            false => format!(
-                "the row at {name}:{line} is longer than {max_bytes} bytes; --max-line SIZE sets the limit, if it is \
-                 no quote that is missing"
-            ),
-        })
+        match is_end {
+            true => CorpusError::bad(format!(
+                "the row at {name}:{line} has a quote that is never closed, so the rows after it cannot be recognized"
+            ))
+            .with_advice("close the quote, or double it if it is part of a value"),
+            false => CorpusError::bad(format!(
+                "the row at {name}:{line} is longer than {max_bytes} bytes"
+            ))
+            .with_advice("close its quote if it has one too few; --max-line SIZE sets the limit"),
+        }
     }
 
     fn plain_line(&mut self) -> Result<Option<CorpusRecord>, CorpusError> {

@@ -62,7 +62,7 @@ impl ColumnNames {
             });
             match by_another {
                 Some(byte) => bad.with_advice(format!(
-                    "the first row looks as if {byte:?} stood between its values: --separator names it"
+                    "the first row looks as if {byte:?} separated its values: set --separator"
                 )),
                 None => bad,
             }
@@ -114,7 +114,7 @@ impl ColumnNames {
             return Err(BadDocument::new(format!(
                 "{found} columns, expected {expected} as in the first row"
             ))
-            .with_advice("a value with separators or line ends stands in double quotes"));
+            .with_advice("a value with separators or line ends must be in double quotes"));
         }
         let mut json = vec![b'{'];
         for ((name, role), value) in self.names.iter().zip(&self.roles).zip(&values) {
@@ -227,10 +227,10 @@ fn values(row: &str, separator: u8) -> Result<Vec<Cow<'_, str>>, BadDocument> {
             None if after.is_empty() => return Ok(values),
             None => {
                 let place = values.len();
-                return Err(
-                    BadDocument::new(format!("text behind the quotes of column {place}"))
-                        .with_advice("a quote within quotes is doubled, as in \"a \"\"b\"\" c\""),
-                );
+                return Err(BadDocument::new(format!(
+                    "text after the closing quote of column {place}"
+                ))
+                .with_advice("double a quote inside quotes, as in \"a \"\"b\"\" c\""));
             }
         }
     }
@@ -242,7 +242,7 @@ fn unquoted(quoted: &str) -> Result<(Cow<'_, str>, &str), BadDocument> {
     let mut rest = quoted;
     loop {
         let Some((piece, after)) = rest.split_once('"') else {
-            return Err(BadDocument::new("a quote that does not end"));
+            return Err(BadDocument::new("a quote that is never closed"));
         };
         match after.strip_prefix('"') {
             // The first of two quotes is part of the value.
@@ -366,10 +366,10 @@ mod tests {
         );
         assert_eq!(
             json("\"a\"b,c,d,e,f").unwrap_err(),
-            "text behind the quotes of column 1"
+            "text after the closing quote of column 1"
         );
         let none = ColumnNames::parse(b"id,body", b',', &settings).unwrap_err();
         assert_eq!(none.reason, "there is no column \"text\"");
-        assert!(none.advice.unwrap().contains("\"id\", \"body\""));
+        assert!(none.advice.concat().contains("\"id\", \"body\""));
     }
 }

@@ -91,15 +91,15 @@ fn json_line_becomes_a_key_and_a_text() {
 fn faults_of_a_line_are_reported() {
     const CASES: &str = r#"
 nonsense => not a JSON object
-[1] => a JSON array, expected one object a line
+[1] => a JSON array, expected one object per line
 {"id":"a" => the line ends inside a JSON object (column 9)
-{"id":"a","text":"b"} x => something follows the JSON object on its line (column 23)
+{"id":"a","text":"b"} x => more text follows the JSON object on its line (column 23)
 {"id":"a"} => field "text" is missing
-{"id":"a","id":"a","text":""} => field "id" is there twice
-{"text":"a","text":"a","id":1} => field "text" is there twice
+{"id":"a","id":"a","text":""} => field "id" occurs twice
+{"text":"a","text":"a","id":1} => field "text" occurs twice
 {"id":"a","text":null} => field "text" is null, expected a string
 {"id":"a","text":5} => field "text" is a number, expected a string
-{"id":true,"text":""} => field "id" is a truth value, expected a string or a number
+{"id":true,"text":""} => field "id" is true or false, expected a string or a number
 {"id":{},"text":""} => field "id" is an object, expected a string or a number
 {"id":"\ud800","text":""} => field "id" is not valid Unicode
 {"id":"a","text":"\ud800"} => field "text" is not valid Unicode
@@ -197,7 +197,7 @@ fn truncated_or_damaged_file_is_an_error() {
             let path = write(dir.path(), name, &whole[..cut]);
             let (_, error) = read(&corpus(&[&path]));
             assert!(
-                matches!(error, Some(CorpusError::Bad(_))),
+                matches!(error, Some(CorpusError::Bad { .. })),
                 "{name} cut at {cut}: {error:?}"
             );
         }
@@ -209,14 +209,14 @@ fn truncated_or_damaged_file_is_an_error() {
         let (records, error) = read(&corpus);
         // Zstandard frames carry no checksum by default: damage may pass as other text
         if compression != Compression::Zstd {
-            assert!(matches!(error, Some(CorpusError::Bad(_))), "{error:?}");
+            assert!(matches!(error, Some(CorpusError::Bad { .. })), "{error:?}");
         } else {
             assert!(error.is_some() || !records.is_empty());
         }
         let plain = write(dir.path(), name, &text);
         assert!(matches!(
             read(&self::corpus(&[&plain])).1,
-            Some(CorpusError::Bad(_))
+            Some(CorpusError::Bad { .. })
         ));
     }
 }
@@ -313,19 +313,19 @@ fn unreadable_input_is_an_error() {
     let missing = dir.path().join("missing.jsonl");
     let error = Corpus::resolve(&[missing], settings()).unwrap_err();
     assert!(
-        matches!(error, CorpusError::Io(message) if message.ends_with("missing.jsonl does not exist"))
+        matches!(error, CorpusError::Io { reason, .. } if reason.ends_with("missing.jsonl does not exist"))
     );
     let twice = [PathBuf::from("-"), PathBuf::from("-")];
     assert!(matches!(
         Corpus::resolve(&twice, settings()),
-        Err(CorpusError::Bad(_))
+        Err(CorpusError::Bad { .. })
     ));
     let store = write(dir.path(), "x.jsonl", b"redb\x1a\n\xa9\r\n");
     assert!(is_store(&store));
     assert!(!is_store(dir.path()));
     let (_, error) = read(&corpus(&[&store]));
     assert!(
-        matches!(error, Some(CorpusError::Bad(message)) if message.ends_with("is a store, not a corpus"))
+        matches!(error, Some(CorpusError::Bad { reason, .. }) if reason.ends_with("is a store, not a corpus"))
     );
 }
 
@@ -609,7 +609,7 @@ fn separated_tables_accept_any_separator_and_given_names() {
         let documents = entries.map(|entry| entry.unwrap().document);
         let texts = documents.map(|document| match document {
             Ok(document) => document.content.text().unwrap().to_owned(),
-            Err(bad) => format!("{}; {}", bad.reason, bad.advice.unwrap_or_default()),
+            Err(bad) => format!("{}; {}", bad.reason, bad.advice.join("; ")),
         });
         texts.collect::<Vec<_>>()
     };
@@ -667,7 +667,7 @@ fn skip_unreadable_skips_unreadable_files() {
     }
     assert!(matches!(
         Corpus::resolve(&[dir.path().to_path_buf()], self::settings()),
-        Err(CorpusError::Bad(_))
+        Err(CorpusError::Bad { .. })
     ));
 }
 

@@ -35,7 +35,9 @@ pub(super) fn list_boilerplate(
     max_frequency: u64,
 ) -> Result<Outcome> {
     let text = store.schema().containment_text().ok_or_else(|| {
-        Failure::usage("--boilerplate is for texts, and the store has no rule for texts")
+        Failure::usage(
+            "--boilerplate needs texts, and the schema of the store has no rule for texts",
+        )
     })?;
     let (snapshot, sketcher) = (store.snapshot()?, store.sketcher().clone());
     let mut items =

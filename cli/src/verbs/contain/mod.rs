@@ -114,9 +114,10 @@ pub(super) fn must_have_passages(path: &Path, schema: &Schema) -> Result<()> {
     match schema.containment() {
         Some(_) => Ok(()),
         None => Err(Failure::usage(format!(
-            "{} keeps no hashes of passages, by which shared ones are found; build it with --containment K",
+            "{} keeps no hashes of shingles, so shared passages cannot be found",
             path.display()
-        ))),
+        ))
+        .with_note("build it with --containment K")),
     }
 }
 
@@ -179,7 +180,7 @@ pub(crate) fn contain(context: &Context, arguments: &ContainArguments) -> Result
     let totals = items.end(context, &tally)?;
     if capped > 0 {
         context.note(format!(
-            "--max-frequency left hashes of {capped} texts out: more documents may share passages with them"
+            "--max-frequency ignored hashes of {capped} texts: more documents may share passages with them"
         ));
     }
     context.counts(tally.summary("with documents", totals));

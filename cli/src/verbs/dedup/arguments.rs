@@ -168,9 +168,8 @@ impl DedupArguments {
     pub(super) fn part(&self) -> Result<Option<TextPart>> {
         let has = |level| self.level.contains(&level);
         match (has(LevelName::Paragraph), has(LevelName::Line)) {
-            (true, true) => Err(Failure::usage(
-                "--level: paragraph and line exclude each other; a repeated paragraph is repeated lines",
-            )),
+            (true, true) => Err(Failure::usage("--level: paragraph does not go with line")
+                .with_note("line also removes repeated paragraphs")),
             (true, false) => Ok(Some(TextPart::Paragraph)),
             (false, true) => Ok(Some(TextPart::Line)),
             (false, false) => Ok(None),
@@ -207,15 +206,14 @@ impl DedupChoices<'_> {
     pub(in crate::verbs) fn check_limits(&self) -> Result<()> {
         let policy = self.survivors.policy;
         if self.limits.max_bucket.is_some() && policy == PolicyName::First {
-            return Err(Failure::usage(
-                "--max-bucket is for --policy cluster and representative; the policy first compares with \
-                 what is kept",
-            ));
+            return Err(
+                Failure::usage("--max-bucket needs --policy cluster or representative")
+                    .with_note("--budget limits --policy first"),
+            );
         }
         if self.survivors.budget.is_some() && policy != PolicyName::First {
-            return Err(Failure::usage(
-                "--budget is for --policy first; --max-bucket is for the other policies",
-            ));
+            return Err(Failure::usage("--budget needs --policy first")
+                .with_note("--max-bucket limits the other policies"));
         }
         match self.survivors.against {
             Some(_) => Ok(()),

@@ -480,7 +480,7 @@ impl Decision<'_> {
         }
         if unscored > 0 {
             context.note(format!(
-                "documents without the number that --keep asks for: {unscored}; they come last"
+                "documents without the number that --keep compares: {unscored}; they come last"
             ));
         }
         let totals = documents.end(context, &self.tally)?;

@@ -98,11 +98,11 @@ fn trim(
 ) -> Result<TrimmedCorpus> {
     if HtmlExtractor::of(schema).is_some() {
         return Err(Failure::usage(
-            "--level paragraph and line take parts out of texts, which --html has made of others",
+            "--level paragraph and line do not go with --html: extracted texts cannot be written back",
         ));
     }
     let Some(recipe) = schema.text() else {
-        let usage = "--level paragraph and line are for texts, which this schema has no rule for";
+        let usage = "--level paragraph and line need texts, and this schema has no rule for texts";
         return Err(Failure::usage(usage));
     };
     trim_corpus(
@@ -136,7 +136,7 @@ fn check_levels(arguments: &DedupArguments) -> Result<()> {
     if arguments.job.is_some() {
         arguments.join.schema.must_not_weigh("--job")?;
         if arguments.part()?.is_some() {
-            return Err(Failure::usage("--job is for --level document alone"));
+            return Err(Failure::usage("--job needs --level document"));
         }
     }
     if !arguments.drops_documents() {
@@ -162,9 +162,10 @@ fn check_levels(arguments: &DedupArguments) -> Result<()> {
         let first = given.into_iter().find(|(_, is_given)| *is_given);
         let named = first.map(|(option, _)| option);
         if let Some(option) = named.or_else(|| arguments.join.schema.first_of_signatures()) {
-            return Err(Failure::usage(format!(
-                "{option} is for near-duplicate documents; add document to --level"
-            )));
+            return Err(
+                Failure::usage(format!("{option} is for near-duplicate documents"))
+                    .with_note("add document to --level"),
+            );
         }
     }
     Ok(())
@@ -174,7 +175,7 @@ fn check_levels(arguments: &DedupArguments) -> Result<()> {
 fn check_sample(arguments: &DedupArguments) -> Result<()> {
     if arguments.sample.is_some() && arguments.part()?.is_some() {
         return Err(Failure::usage(
-            "--level is for all documents, and --sample takes some",
+            "--sample needs --level document: repeated parts are found only among all documents",
         ));
     }
     Ok(())

@@ -115,8 +115,9 @@ impl DedupOutputs {
             let (read, documents) = (tally.read, totals.records);
             let expected = 100.0 * sampled.expected_drops(read, share);
             context.note(format!(
-                "--sample {share}: {read} of {documents} documents, by hashes of their keys; of all documents \
-                 about {expected:.1} % are expected to go (of most pairs the sample has one document alone)"
+                "--sample {share}: {read} of {documents} documents, by hashes of their keys; about \
+                 {expected:.1} % of all documents are expected to be dropped (the sample has only one \
+                 document of most pairs)"
             ));
         }
         Ok(())
@@ -137,7 +138,7 @@ fn kept_target(arguments: &DedupArguments, corpus: &Corpus) -> Result<Option<Out
     };
     let chosen = OutputTarget::choose(path, inputs, corpus, arguments.force);
     let target = chosen.map_err(|failure| match guard::reads_file(path) {
-        true => failure.with_note("--in-place replaces a corpus by what is kept of it"),
+        true => failure.with_note("--in-place replaces the corpus by the documents kept"),
         false => failure,
     });
     target.map(Some)
@@ -151,7 +152,7 @@ fn must_take_columns(arguments: &DedupArguments, corpus: &Corpus, schema: &Schem
     let owned_names = column_names(schema, &arguments.column_prefix());
     let names: Vec<&str> = owned_names.iter().map(String::as_str).collect();
     if let Some(reason) = not_for_more_columns(corpus, &names)? {
-        let advice = "--annotate-prefix NAME calls the new ones otherwise";
+        let advice = "--annotate-prefix NAME renames the new ones";
         return Err(Failure::bad_input(format!("--annotate: {reason}")).with_note(advice));
     }
     Ok(())

@@ -2,6 +2,7 @@
 
 mod sections;
 
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -59,7 +60,7 @@ pub(crate) struct EvalArguments {
     inputs: Vec<PathBuf>,
     /// Use only the N documents whose keys have the least hashes [default: all]
     #[arg(long, value_name = "N")]
-    sample: Option<usize>,
+    sample: Option<NonZeroUsize>,
     /// Minimum exact similarity of the pairs to compare, at most the threshold
     #[arg(long, value_name = "J", default_value_t = 0.1)]
     min: f64,
@@ -154,7 +155,7 @@ pub(crate) fn eval(context: &Context, arguments: &EvalArguments) -> Result<Outco
     let max_floor = if arguments.compare { 1.0 } else { threshold };
     if !(arguments.min > 0.0 && arguments.min <= max_floor) {
         return Err(Failure::usage(format!(
-            "--min {}: expected a similarity above 0, at most {max_floor}",
+            "--min: found {}, expected a similarity above 0 and at most {max_floor}",
             arguments.min
         )));
     }
@@ -225,9 +226,8 @@ fn shingle_chart(
     }
     let (inputs, options) = (&arguments.inputs, &arguments.options);
     if unrereadable_source(context, inputs, options)?.is_some() {
-        context.note(
-            "no chart of the sizes of shingles: standard input can be read once; give a file",
-        );
+        context
+            .note("no chart of shingle sizes: standard input can be read only once; give a file");
         return Ok(None);
     }
     let check = |_| context.interrupt.check();
@@ -252,8 +252,8 @@ fn shingle_chart(
 fn nothing_to_estimate(arguments: &EvalArguments) -> String {
     let floor = arguments.min;
     format!(
-        "no two documents have a similarity of {floor} up to below 1, so there is nothing to estimate for \
-         a comparison of kinds (--compare, --figures)"
+        "no two documents have a similarity from {floor} to below 1, so kinds of signatures cannot be \
+         compared (--compare, --figures)"
     )
 }
 
@@ -281,7 +281,7 @@ fn read(context: &Context, arguments: &EvalArguments, schema: &Schema) -> Result
         sketcher: schema.sketcher(),
         has_signatures: !arguments.compare,
         signature_bytes,
-        max_documents: arguments.sample,
+        max_documents: arguments.sample.map(NonZeroUsize::get),
     };
     let sample = read_sample(context, source)?;
     if (sample.len() as u64) < sample.read {

@@ -122,9 +122,9 @@ fn minhash_steps(tally: &MinHashTally, floor: f64) -> Section<'static> {
     Section {
         name: "exact",
         title: format!(
-            "By exact similarity from {floor} on ({} candidates lie below): candidates, what theory \
-             expects, what was returned; error of the estimates: its mean, its deviation, and what \
-             theory expects of that",
+            "By exact similarity, from {floor} ({} candidates are below): candidates, their share expected \
+             by theory, and the pairs returned; the error of the estimates: its mean, its deviation, and \
+             the deviation expected by theory",
             tally.candidates_below
         ),
         measures: "pairs candidates candidate_recall expected returned recall mean_error deviation theory",
@@ -146,9 +146,10 @@ fn estimate_steps(tally: &MinHashTally) -> Section<'static> {
         });
     Section {
         name: "estimate",
-        title: "By estimated similarity: what was returned, and how much of it reaches the \
-                threshold exactly"
-            .into(),
+        title:
+            "By estimated similarity: the pairs returned, and how many of them reach the threshold \
+                exactly"
+                .into(),
         measures: "returned right precision",
         rows: rows.collect(),
     }

@@ -86,7 +86,7 @@ pub fn record_with(
             let whole = json.trim_ascii_end();
             let open = whole
                 .strip_suffix('}')
-                .ok_or_else(|| BadDocument::new("no object, expected one"))?;
+                .ok_or_else(|| BadDocument::new("not a JSON object"))?;
             let (_, end) = json.split_at(whole.len());
             let mut line = open.to_owned();
             for column in columns {
@@ -110,7 +110,7 @@ pub fn header_with(
     header: &CorpusRecord,
 ) -> Result<CorpusRecord, BadDocument> {
     let Some(names) = &header.names else {
-        return Err(BadDocument::new("no row with the names of columns"));
+        return Err(BadDocument::new("no header row"));
     };
     if let Some(column) = columns.iter().find(|column| names.has(&column.name)) {
         return Err(taken(&column.name));
@@ -143,7 +143,7 @@ fn with_cells(
 /// An error if a line of JSON has a field with one of these names.
 pub(crate) fn line_must_not_have(json: &str, names: &[&str]) -> Result<(), BadDocument> {
     let found = fields::find(json, names)
-        .map_err(|error| BadDocument::new(format!("no JSON ({error})")))?;
+        .map_err(|error| BadDocument::new(format!("not JSON ({error})")))?;
     let mut found = names.iter().zip(&found);
     match found.find(|(_, value): &(_, &Option<&RawValue>)| value.is_some()) {
         Some((name, _)) => Err(taken(name)),
@@ -153,7 +153,7 @@ pub(crate) fn line_must_not_have(json: &str, names: &[&str]) -> Result<(), BadDo
 
 /// A field that is to be added is there.
 pub(crate) fn taken(name: &str) -> BadDocument {
-    BadDocument::new(format!("there is a field or column {name:?} already"))
+    BadDocument::new(format!("the field or column {name:?} already exists"))
 }
 
 #[cfg(test)]
@@ -205,7 +205,7 @@ mod tests {
         let nested = r#"{"a": {"t": 1}}"#;
         assert!(with(&record(nested, None)).is_ok());
         let error = with(&record(r#"{"a": 1, "n": null}"#, None)).unwrap_err();
-        assert_eq!(error.reason, "there is a field or column \"n\" already");
+        assert_eq!(error.reason, "the field or column \"n\" already exists");
 
         let names = |row: &str, separator| {
             ColumnNames::parse(row.as_bytes(), separator, &CorpusSettings::default()).unwrap()

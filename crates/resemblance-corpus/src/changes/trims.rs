@@ -80,7 +80,7 @@ pub(crate) fn trimmed_line(
     field: &FieldPath,
     trim: impl FnOnce(&str) -> Option<String>,
 ) -> Result<Option<Vec<u8>>, BadDocument> {
-    let wrong = || BadDocument::new(format!("field {:?} is no text any more", field.name()));
+    let wrong = || BadDocument::new(format!("field {:?} is no longer a string", field.name()));
     let json = columns::utf8(line)?;
     let found = fields::find(json, &[field.name()]).map_err(|_| wrong())?;
     let value = found.first().copied().flatten().ok_or_else(wrong)?;

@@ -56,15 +56,15 @@ impl HtmlExtractor {
         let current = Self::CURRENT;
         if self != current {
             return Err(CorpusError::bad(format!(
-                "the schema is for the texts that {self} takes from HTML, and this build has {current}, which takes \
-                 others; use a build with the former, or make the store anew"
-            )));
+                "the schema is for texts that {self} extracts from HTML, and this build has {current}, \
+                 which extracts different ones"
+            )).with_advice(format!("use a build with {self}, or build a new store")));
         }
         if !cfg!(feature = "html") {
             return Err(CorpusError::bad(format!(
-                "texts are taken from HTML by {self}, which this build does not have; cargo install --path cli \
-                 --features html makes one that does"
-            )));
+                "{self} extracts texts from HTML, and is not part of this build"
+            ))
+            .with_advice("cargo install --path cli --features html builds it in"));
         }
         Ok(())
     }
@@ -80,7 +80,7 @@ impl HtmlExtractor {
         let text = Ok(super::markup::text_of_html(html));
         #[cfg(not(feature = "html"))]
         let text = Err(BadDocument::new(format!(
-            "this build takes no text from {} bytes of HTML",
+            "this build extracts no text from {} bytes of HTML",
             html.len()
         )));
         text

@@ -28,11 +28,11 @@ pub(super) enum Address {
 impl Address {
     pub(super) fn parse(argument: &str) -> Result<Self, CorpusError> {
         let wrong =
-            |name: &str, reason: &str| CorpusError::Io(format!("{name} is not read: {reason}"));
+            |name: &str, reason: &str| CorpusError::io(format!("cannot read {name}: {reason}"));
         if let Some(place) = argument.strip_prefix("s3://") {
             let (bucket, key) = place.split_once('/').unwrap_or((place, ""));
             if bucket.is_empty() {
-                let reason = "it names no bucket, as s3://BUCKET/KEY does";
+                let reason = "there is no bucket, expected s3://BUCKET/KEY";
                 return Err(wrong(argument, reason));
             }
             let (bucket, key) = (bucket.to_owned(), key.to_owned());
@@ -47,7 +47,7 @@ impl Address {
             return Err(wrong(&name, reason));
         }
         let Some(file_name) = file_name(&url) else {
-            let reason = "it names no file, and the files of a web server cannot be listed";
+            let reason = "there is no file name, and the files of a web server cannot be listed";
             return Err(wrong(&name, reason));
         };
         Ok(Self::Web { url, file_name })

@@ -21,8 +21,8 @@ pub(crate) fn list(
 ) -> Result<Vec<CorpusSource>, CorpusError> {
     let shown = argument.display();
     let Some(argument) = argument.to_str() else {
-        return Err(CorpusError::Io(format!(
-            "{shown} is not read: it is not UTF-8"
+        return Err(CorpusError::io(format!(
+            "cannot read {shown}: its name is not UTF-8"
         )));
     };
     match Address::parse(argument)? {
@@ -70,9 +70,9 @@ impl ListedBucket {
         let file_name = file_name(key).to_owned();
         let (server, name) = (self.server.clone(), self.name(key));
         one(server, key, name, Vec::new(), file_name, settings).map_err(|error| match error {
-            CorpusError::Io(message) if message.ends_with("does not exist") => CorpusError::Io(
-                format!("{message}; a slash behind it stands for all objects below it"),
-            ),
+            error @ CorpusError::Io { .. } if error.is_missing() => {
+                error.with_advice("with a slash at its end it selects all objects below it")
+            }
             error => error,
         })
     }
@@ -115,7 +115,7 @@ impl ListedBucket {
         let name = self.name(key);
         let pattern = GlobBuilder::new(key).literal_separator(true).build();
         let no_pattern =
-            |error| CorpusError::Io(format!("{} is no pattern: {error}", name.display()));
+            |error| CorpusError::io(format!("{} is not a pattern: {error}", name.display()));
         let glob = pattern.map_err(no_pattern)?.compile_matcher();
         let is_pattern = |part: &&str| part.contains(['*', '?', '[', '{']);
         let before: Vec<&str> = key
@@ -137,8 +137,8 @@ impl ListedBucket {
             sources.push(CorpusSource::new(kind, origin, file_name));
         }
         if sources.is_empty() {
-            let message = format!("no object has a name like {}", name.display());
-            return Err(CorpusError::Io(message));
+            let message = format!("no object matches {}", name.display());
+            return Err(CorpusError::io(message));
         }
         Ok(sources)
     }
@@ -223,5 +223,5 @@ fn is_hidden_name(part: &str) -> bool {
 }
 
 fn failed(name: impl AsRef<Path>, refusal: &Refusal) -> CorpusError {
-    CorpusError::Io(cause(refusal, name.as_ref(), &[]).to_string())
+    CorpusError::io(cause(refusal, name.as_ref(), &[]).to_string())
 }

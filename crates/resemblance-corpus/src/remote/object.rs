@@ -52,7 +52,7 @@ impl RemoteObject {
         let begun = server.begin(key, None);
         let (version, transfer) = begun.map_err(|refusal| {
             let cause = cause(&refusal, &name, &secrets);
-            CorpusError::Io(cause.to_string())
+            CorpusError::io(cause.to_string())
         })?;
         let object = Arc::new(Self {
             server,
@@ -98,7 +98,7 @@ impl RemoteObject {
     }
 
     fn failed(&self, refusal: &Refusal) -> CorpusError {
-        CorpusError::Io(self.cause(refusal).to_string())
+        CorpusError::io(self.cause(refusal).to_string())
     }
 
     /// True if it is still there.
@@ -139,8 +139,8 @@ pub(super) fn cause(refusal: &Refusal, name: &Path, secrets: &[String]) -> Remot
         Refusal::Missing => format!("{shown} does not exist"),
         Refusal::Changed => format!("{shown} was changed while it was being read"),
         Refusal::NoRanges => format!(
-            "cannot read {shown}: its server sends no ranges of files, by which tables are read; download it \
-             and name the file"
+            "cannot read {shown}: tables are read in ranges, which its server does not support; download \
+             it first"
         ),
         Refusal::Other(said) => {
             let hide = |said: String, secret: &String| said.replace(secret, "");
@@ -173,7 +173,7 @@ impl RemoteStream {
 
     fn failed(&self, cause: &str) -> io::Error {
         let (read, all) = (self.read_bytes, self.object.bytes());
-        let said = format!("{cause}; {read} of its {all} bytes were read");
+        let said = format!("{cause}, after {read} of its {all} bytes");
         io::Error::other(RemoteError::new(said))
     }
 }
@@ -192,7 +192,7 @@ impl Read for RemoteStream {
                 None if self.read_bytes == self.object.bytes() => return Ok(0),
                 None => {
                     let name = self.object.name().display();
-                    return Err(self.failed(&format!("{name} has another length than was told")));
+                    return Err(self.failed(&format!("{name} does not have the announced length")));
                 }
             }
         }

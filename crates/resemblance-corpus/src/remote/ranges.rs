@@ -142,12 +142,12 @@ impl Blocks {
         let (start, length) = (range.start, range.end - range.start);
         let bytes = coming.wait().map_err(|refusal| {
             let error = self.object.cause(&refusal);
-            RemoteError::new(format!("{error}; its bytes from {start} on were asked for"))
+            RemoteError::new(format!("{error} (bytes from {start} on)"))
         })?;
         if bytes.len() as u64 != length {
             let (name, found) = (self.object.name().display(), bytes.len());
             return Err(RemoteError::new(format!(
-                "{name}: {found} bytes came, and {length} from {start} on were asked for"
+                "{name}: received {found} bytes of {length} from {start} on"
             )));
         }
         Ok(bytes)

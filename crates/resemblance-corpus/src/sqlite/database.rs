@@ -84,9 +84,10 @@ impl SettledFile {
             return Ok(());
         }
         let name = name.display();
-        Err(CorpusError::Io(format!(
-            "{name} was written to while it was read; give the command again"
-        )))
+        Err(
+            CorpusError::io(format!("{name} was written to while it was read"))
+                .with_advice("give the command again"),
+        )
     }
 }
 
@@ -144,7 +145,7 @@ impl Database {
 
     /// Something else is where a table is to be.
     pub(super) fn in_the_way(&self, message: impl std::fmt::Display) -> CorpusError {
-        CorpusError::Io(format!("{}: {message}", self.name.display()))
+        CorpusError::io(format!("{}: {message}", self.name.display()))
     }
 
     /// Creates the error for wrong content.
@@ -175,35 +176,32 @@ pub(super) fn failed(name: &Path, error: &rusqlite::Error) -> CorpusError {
     let extended = error.sqlite_error().map_or(0, |error| error.extended_code);
     match error.sqlite_error_code() {
         Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => CorpusError::bad(format!(
-            "{shown} is no {kind}, or damaged or cut short: {error}"
+            "{shown} is damaged, truncated, or not {kind}: {error}"
         )),
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
             let seconds = BUSY_TIMEOUT.as_secs();
-            CorpusError::Io(format!(
-                "{shown} has been locked by another program for {seconds} seconds; give the command again when \
-                 that has ended"
-            ))
+            CorpusError::io(format!(
+                "{shown} has been locked by another program for {seconds} seconds"
+            )).with_advice("give the command again when that program has ended")
         }
         Some(ErrorCode::ReadOnly)
             if extended == ffi::SQLITE_READONLY_ROLLBACK
                 || extended == ffi::SQLITE_READONLY_RECOVERY =>
         {
-            CorpusError::Io(format!(
-                "{shown} was left in the middle of a change by a program that was stopped; open it once with \
-                 that program or with sqlite3, which undoes the change"
-            ))
+            CorpusError::io(format!(
+                "{shown} has an unfinished change of a program that was stopped"
+            )).with_advice("open it once with that program or with sqlite3, which rolls the change back")
         }
         Some(ErrorCode::ReadOnly) => {
-            CorpusError::Io(format!("cannot write to {shown}: it is read-only"))
+            CorpusError::io(format!("cannot write to {shown}: it is read-only"))
         }
-        Some(ErrorCode::CannotOpen) => CorpusError::Io(format!(
-            "cannot read {shown}: {error}; a database in WAL mode needs its files -wal and -shm, or a folder in \
-             which they can be made"
-        )),
+        Some(ErrorCode::CannotOpen) => CorpusError::io(format!(
+            "cannot read {shown}: {error}"
+        )).with_advice("a database in WAL mode needs its files -wal and -shm, or a folder in which they can be created"),
         Some(ErrorCode::TooBig) => CorpusError::bad(format!(
-            "{shown} has a value that takes more than half of --memory; raise that"
-        )),
+            "{shown} has a value that takes more than half of --memory"
+        )).with_advice("raise --memory"),
         Some(ErrorCode::Unknown) => CorpusError::bad(format!("{shown}: {error}")),
-        _ => CorpusError::Io(format!("cannot use {shown}: {error}")),
+        _ => CorpusError::io(format!("cannot use {shown}: {error}")),
     }
 }

@@ -8,6 +8,8 @@ use super::table::SqliteTable;
 use crate::error::CorpusError;
 
 /// The columns behind the one that identifies the row.
+const ANOTHER_NAME: &str = "give --verdicts another name";
+
 const VERDICT_COLUMNS: &str = "kept INTEGER NOT NULL, cluster TEXT, size INTEGER, rank INTEGER, \
      survivor TEXT, similarity REAL, distance INTEGER, similarity_is TEXT";
 
@@ -45,8 +47,8 @@ pub(super) fn has_verdicts(
     name: &str,
 ) -> Result<bool, CorpusError> {
     if name.is_empty() || name.to_lowercase().starts_with("sqlite_") {
-        let message = format!("SQLite takes no table {name:?}; give --verdicts another name");
-        return Err(database.bad(message));
+        let error = database.bad(format!("SQLite does not allow a table {name:?}"));
+        return Err(error.with_advice(ANOTHER_NAME));
     }
     let sql = "SELECT sql FROM main.sqlite_schema WHERE lower(name) = lower(?1)";
     let found = database
@@ -61,9 +63,9 @@ pub(super) fn has_verdicts(
             let table = &table.name;
             format!("{name:?} has verdicts on the rows of {source:?}, not of {table:?}")
         }
-        None => format!("{name:?} is there already, and has no verdicts"),
+        None => format!("{name:?} already exists, and has no verdicts"),
     };
-    Err(database.in_the_way(format!("{reason}; give --verdicts another name")))
+    Err(database.in_the_way(reason).with_advice(ANOTHER_NAME))
 }
 
 /// Returns the name of the table in which verdicts wait for the commit of the store that they

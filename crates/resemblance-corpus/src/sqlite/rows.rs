@@ -208,7 +208,7 @@ impl SqliteRows {
                 Some(Err(_)) => {
                     let name = self.name.display();
                     let message = format!("internal error: the reader of {name} has gone");
-                    return Err(CorpusError::Io(message));
+                    return Err(CorpusError::io(message));
                 }
                 None => return Ok(None),
             }

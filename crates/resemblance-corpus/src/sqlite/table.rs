@@ -65,7 +65,7 @@ impl SqliteTable {
         match named.next() {
             Some(found) => Self::describe(database, found),
             None => Err(database.bad(format!(
-                "there is no table {name:?}; the database has {}",
+                "there is no table {name:?}: the database has {}",
                 names(true)
             ))),
         }

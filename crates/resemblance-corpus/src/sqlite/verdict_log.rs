@@ -39,7 +39,7 @@ impl VerdictLog {
         let table = SqliteTable::choose(&database, settings)?;
         if table.rowid.is_none() {
             return Err(database.bad(format!(
-                "{:?} has no rowid, which tells new rows from others; add --verdicts is for tables with one",
+                "{:?} has no rowid, which add --verdicts needs to recognize new rows",
                 table.name
             )));
         }

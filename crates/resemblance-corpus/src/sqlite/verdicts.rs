@@ -177,8 +177,8 @@ impl VerdictFilling<'_> {
         }
         let place = self.corpus.position(record.source, record.line);
         self.database.bad(format!(
-            "two rows have one key, of which the second is at {place}; --verdicts needs keys that differ where a table \
-             has no rowid"
+            "two rows have the same key, the second at {place}: --verdicts needs unique keys for a table \
+             without a rowid"
         ))
     }
 }

@@ -118,7 +118,7 @@ impl IpcHeads {
         if self.position < self.length {
             let more = self.length - self.position;
             return Err(ArrowError::ParseError(format!(
-                "{more} bytes behind the end of the stream; streams that were joined are read as files of their own"
+                "{more} bytes after the end of the stream: give joined streams as separate files"
             )));
         }
         schema.ok_or_else(|| ArrowError::ParseError("it has no schema".into()))
@@ -129,8 +129,8 @@ impl IpcHeads {
         const CONTINUATION: [u8; 4] = [0xff; 4];
         if self.position == self.length {
             return Err(ArrowError::ParseError(
-                "it has no mark of its end, so that batches may be missing; if it is whole, write it again with a \
-                 writer that is closed"
+                "it has no end marker, so batches may be missing: if none are, write it again and close \
+                 the writer"
                     .into(),
             ));
         }

@@ -94,7 +94,7 @@ pub fn column_keys(
 ) -> Result<Vec<Option<Vec<u8>>>, (usize, BadDocument)> {
     if !is_written(column.data_type()) {
         let reason = format!(
-            "column {name:?} is {}, which is not read",
+            "column {name:?} is {}, which is not supported",
             column.data_type()
         );
         let bad = BadDocument::new(reason).with_advice("cast it to strings or numbers");
@@ -191,7 +191,7 @@ fn push_value(json: &mut Vec<u8>, column: &dyn Array, row: usize) -> ArrowResult
             push_time(json, i128::from(number::<Date64Type>(column, row)) * 1_000_000)?;
         }
         other => {
-            let message = format!("values of the type {other} are not read");
+            let message = format!("values of the type {other} are not supported");
             return Err(ArrowError::NotYetImplemented(message));
         }
     }

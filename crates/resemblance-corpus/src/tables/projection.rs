@@ -27,7 +27,7 @@ pub(super) fn check(schema: &Schema, settings: &CorpusSettings) -> Result<(), Ba
         let field =
             find(schema.fields(), path).filter(|field| !json::is_written(field.data_type()));
         if let Some(data_type) = field.map(Field::data_type) {
-            let reason = format!("column {path:?} is {data_type}, which is not read");
+            let reason = format!("column {path:?} is {data_type}, which is not supported");
             return Err(BadDocument::new(reason).with_advice("cast it to strings or numbers"));
         }
     }

@@ -77,7 +77,11 @@ impl TableFile {
             return Err(CorpusError::not_from_the_end(&file.name, kind.name()));
         }
         if length == 0 {
-            let message = format!("{} is empty; {} is never", file.name.display(), kind.name());
+            let message = format!(
+                "{} is empty, and {} files never are",
+                file.name.display(),
+                kind.name()
+            );
             return Err(CorpusError::bad(message));
         }
         Ok(file)
@@ -129,18 +133,19 @@ impl TableFile {
     pub(super) fn too_large(&self, part: &str, bytes: u64) -> CorpusError {
         let (name, limit) = (self.name.display(), self.memory_bytes);
         CorpusError::bad(format!(
-            "{name}: {part} takes {bytes} bytes of memory, expected up to {limit}, which is half of --memory; raise that"
+            "{name}: {part} takes {bytes} bytes of memory, expected up to {limit}, half of --memory"
         ))
+        .with_advice("raise --memory")
     }
 
     /// Reports the error of a decoder.
     pub(super) fn damaged(&self, error: &dyn std::fmt::Display) -> CorpusError {
         if let Some(failure) = self.file.failure() {
-            return CorpusError::Io(failure);
+            return CorpusError::io(failure);
         }
         let (name, kind) = (self.name.display(), self.kind.name());
         CorpusError::bad(format!(
-            "{name} is no {kind}, or damaged or cut short: {error}"
+            "{name} is damaged, truncated, or not {kind}: {error}"
         ))
     }
 }

@@ -216,8 +216,8 @@ impl PageHead {
         let bytes = self.bytes;
         if bytes > memory_bytes {
             return Err(ParquetError::General(format!(
-                "a page declares {bytes} bytes, expected up to {memory_bytes}, which is half of --memory; raise that if \
-                 the file is whole"
+                "a page declares {bytes} bytes, expected up to {memory_bytes}, half of --memory (raise \
+                 that if the file is intact)"
             )));
         }
         match self.dictionary_values {

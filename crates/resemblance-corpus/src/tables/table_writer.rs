@@ -206,7 +206,7 @@ impl<W: Write + Send> TableWriter<W> {
         let file = TableFile::open(source, self.memory_bytes)?;
         if let Some(difference) = self.columns.difference(&TableColumns::of(&file)?) {
             let name = file.name.display();
-            let message = format!("the tables before and {name} have {difference}");
+            let message = format!("{name} and the tables before it have {difference}");
             return Err(CorpusError::bad(message).into());
         }
         let output = match &mut self.inner {
@@ -240,9 +240,9 @@ impl<W: Write + Send> TableWriter<W> {
                 {
                     let name = file.name.display();
                     return Err(CorpusError::bad(format!(
-                        "{name} has another dictionary of a column than the files before, and cannot go into one \
-                         file with them; a folder after -o gets a file for each"
-                    ))
+                        "{name} has a different dictionary of a column than the files before it, and \
+                         cannot be written to one file with them"
+                    )).with_advice("-o FOLDER writes a file for each")
                     .into());
                 }
                 written?;
