@@ -402,7 +402,9 @@ fn expected(reason: &str) -> String {
     let number = "expected a whole number";
     if let Some(range) = reason.split(" is not in ").nth(1) {
         return match range.split_once("..=").or_else(|| range.split_once("..")) {
-            Some((least, "")) => format!("{number} of at least {least}"),
+            Some((least, most)) if most.is_empty() || most.parse() == Ok(u64::MAX) => {
+                format!("{number} of at least {least}")
+            }
             Some((least, most)) => format!("{number} from {least} to {most}"),
             None => format!("expected {range}"),
         };

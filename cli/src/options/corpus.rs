@@ -146,7 +146,7 @@ fn globs(option: &str, patterns: &[String]) -> Result<Option<GlobSet>> {
     let failed = |error: globset::Error| {
         let found = error.glob().unwrap_or_default();
         Failure::usage(format!(
-            "{option}: found {found:?}, which is no pattern: {}",
+            "{option}: found {found:?}, which is not a pattern: {}",
             error.kind()
         ))
     };

@@ -68,7 +68,7 @@ fn colours_are_for_terminals_unless_requested() {
     }
     let wrong = folder.run("stats s.rsm --color red").expect(2);
     assert!(
-        wrong.stderr.contains("auto, always, never"),
+        wrong.stderr.contains("auto, always or never"),
         "{}",
         wrong.stderr
     );

@@ -82,7 +82,7 @@ fn contain_finds_paragraphs_in_pages() {
         (&0.into(), &"page 1".into())
     );
     assert!(
-        ran.stderr.contains("left hashes of 1 texts out"),
+        ran.stderr.contains("ignored hashes of 1 texts"),
         "{}",
         ran.stderr
     );

@@ -113,7 +113,7 @@ fn non_text_files_are_refused_with_advice() {
         (
             "x.psv",
             b"id|text\n1|a\n",
-            &["a table (.psv)", "--separator names"],
+            &["a table (.psv)", "that --separator sets"],
         ),
         ("x.orc", b"ORC", &["a table (.orc)", "duckdb"]),
         (

@@ -61,7 +61,7 @@ impl ColumnNames {
                 _ => false,
             });
             match by_another {
-                Some(byte) => bad.with_advice(format!(
+                Some(byte) => BadDocument::new(bad.reason).with_advice(format!(
                     "the first row looks as if {byte:?} separated its values: set --separator"
                 )),
                 None => bad,
