@@ -267,9 +267,7 @@ pub enum Error {
     Busy,
     /// The queue of changes that wait for a commit is full. Wait for outstanding tickets, or use a
     /// call that waits.
-    #[error(
-        "{waiting_bytes} bytes of changes may wait for a commit, and do; wait for their tickets first"
-    )]
+    #[error("the write queue is full ({waiting_bytes} bytes); wait for outstanding tickets")]
     QueueFull {
         /// Bytes of changes that may wait.
         waiting_bytes: usize,

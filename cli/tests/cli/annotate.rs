@@ -134,7 +134,7 @@ fn annotate_refuses_existing_column_names_before_reading() {
 
     folder.write("texts/a.txt", "a text");
     let ran = folder.run("dedup texts --annotate out/").expect(3);
-    ran.says(&["a.txt: one text"]);
+    ran.says(&["a.txt: a text"]);
     let same = "dedup c.jsonl -o x.jsonl --annotate x.jsonl";
     folder
         .run(same)

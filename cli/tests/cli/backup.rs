@@ -19,7 +19,7 @@ fn backup_equals_the_store_and_stays_valid() {
     assert_eq!(found.stdout, expected.stdout);
     let bytes = folder.read("b.rsm");
     let again = folder.run("backup a.rsm -o b.rsm").expect(4);
-    again.says(&["b.rsm exists already"]);
+    again.says(&["b.rsm already exists"]);
     assert!(folder.read("b.rsm") == bytes);
     folder.run("backup a.rsm -o none/b.rsm").expect(4);
     folder.run("backup none.rsm -o n.rsm").expect(4);

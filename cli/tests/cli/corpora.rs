@@ -88,7 +88,7 @@ fn truncated_file_is_refused_even_with_skip_bad() {
             folder
                 .run(verb)
                 .expect(3)
-                .says(&[name, "is damaged or cut short"]);
+                .says(&[name, "is damaged or truncated"]);
         }
     }
     folder
@@ -173,7 +173,7 @@ fn links_in_a_folder_are_read_unless_they_loop_or_dangle() {
     assert_eq!(keys(&folder, &["t"]), ["t/a.txt", "t/link.txt"]);
     symlink(folder.path("nowhere"), folder.path("t/dangling")).unwrap();
     folder.run("build x.rsm t").expect(4).says(&[
-        "a link to what does not exist\n  at t/dangling\n",
+        "a link whose target does not exist\n  at t/dangling\n",
         "--skip-bad",
     ]);
     // It stops nothing that does not ask for it.

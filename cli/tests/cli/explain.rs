@@ -241,7 +241,7 @@ fn a_report_agrees_with_the_other_verbs() {
     must_be_well_formed(&folder.read_text("distances.html"));
     let piped = "report - -o x.html";
     let ran = folder.run_with_input(piped, b"");
-    ran.expect(2).says(&["read once"]);
+    ran.expect(2).says(&["read only once"]);
 }
 
 /// The cells of the table of what dedup would remove.

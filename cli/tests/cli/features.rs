@@ -349,7 +349,7 @@ fn schema_mismatches_are_reported_with_their_line() {
     let refused = folder.run("pairs --features --as files t.txt").expect(3);
     refused.says(&["a text", "JSON Lines with \"features\"", "t.txt"]);
     let refused = folder.run("pairs c.jsonl --features --words 3").expect(2);
-    refused.says(&["--words is for texts"]);
+    refused.says(&["--words does not go with"]);
 }
 
 /// Weights by rarity: what all documents have counts little, and a store keeps the counts.

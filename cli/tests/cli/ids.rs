@@ -79,7 +79,7 @@ fn colliding_ids_get_the_path_of_the_later_file() {
     folder.write("b.jsonl", line("2", &text(3)) + &line("3", &text(4)));
     let arguments = ["a.jsonl", "b.jsonl"];
     assert_eq!(keys(&folder, &arguments), ["1", "2", "b.jsonl:2", "3"]);
-    let reported = "ids that an earlier file has too: 1; their keys are path:id";
+    let reported = "ids that an earlier file also has: 1; their keys are path:id";
     let ran = folder.run("pairs a.jsonl b.jsonl").expect(1);
     assert!(ran.stderr.contains(reported), "{}", ran.stderr);
     // Where an addition goes on, the keys are the same.
@@ -100,7 +100,7 @@ fn colliding_ids_get_the_path_of_the_later_file() {
     // Within one file an id that comes twice is a mistake, and --skip-bad not the only way out.
     folder.write("twice.jsonl", line("1", &text(1)) + &line("1", &text(2)));
     folder.run("build t.rsm twice.jsonl").expect(3).says(&[
-        "key \"1\" came before\n  at twice.jsonl:2\n",
+        "key \"1\" occurs twice\n  at twice.jsonl:2\n",
         "--id path gives",
     ]);
     assert_eq!(
@@ -133,7 +133,7 @@ fn generated_keys_belong_to_one_document() {
             .run(&format!("add s.rsm d1/p.jsonl {options}"))
             .expect(3)
             .says(&[
-                "key \"d1/p.jsonl:1\" is made of the path of the file and the line",
+                "key \"d1/p.jsonl:1\" is generated from the path of the file and the line",
                 "--id FIELD",
                 "at d1/p.jsonl:1",
             ]);
@@ -145,8 +145,8 @@ fn generated_keys_belong_to_one_document() {
         .run("add s.rsm t.txt --as files --if-new")
         .expect(3)
         .says(&[
-            "key \"t.txt\" is made of the path of the file,",
-            "--upsert replaces it",
+            "key \"t.txt\" is generated from the path of the file,",
+            "--upsert replaces",
         ]);
     folder.run("add s.rsm t.txt --as files --upsert").expect(0);
     assert_eq!(folder.count("s.rsm"), 3);

@@ -112,8 +112,8 @@ fn job_killed_at_any_moment_resumes_to_the_same_bytes() {
         }
         if !is_done {
             let ran = folder.run(&arguments).expect(0);
-            let said = ran.stderr.lines().find(|line| line.contains("taken over"));
-            let said = said.unwrap().rsplit(' ').nth(5).unwrap().to_owned();
+            let said = ran.stderr.lines().find(|line| line.contains("reusing"));
+            let said = said.unwrap().rsplit(' ').nth(3).unwrap().to_owned();
             taken_over.push(said.parse::<u64>().unwrap());
         }
         let mut found = made(&folder);
@@ -122,7 +122,7 @@ fn job_killed_at_any_moment_resumes_to_the_same_bytes() {
         assert!(found == expected, "kill {killed}");
     }
     crate::support::say(&format!(
-        "killed dedup --job: {killed} times within {lasts:.0?}; files taken over: {taken_over:?}"
+        "killed dedup --job: {killed} times within {lasts:.0?}; files reused: {taken_over:?}"
     ));
     assert!(taken_over.iter().any(is_in_the_midst), "{taken_over:?}");
 }
@@ -203,11 +203,11 @@ fn resumed_job_repeats_no_work_with_any_reader() {
         let folder = before.copy();
         let first = folder.run(&with_job(way)).expect(0);
         assert_eq!(result(&folder, &first), expected, "{way:?}");
-        assert!(first.stderr.contains("job job: 0 of 21 files taken over"));
+        assert!(first.stderr.contains("job job: reusing 0 of 21 files"));
         std::fs::remove_file(folder.path("job/000003.documents")).unwrap();
         let _ = std::fs::remove_dir_all(folder.path("out"));
         let second = folder.run(&with_job(way)).expect(0);
-        assert!(second.stderr.contains("job job: 20 of 21 files taken over"));
+        assert!(second.stderr.contains("job job: reusing 20 of 21 files"));
         assert_eq!(result(&folder, &second), expected, "{way:?}");
         assert_eq!(second.stderr.lines().last().unwrap(), summary);
     }
@@ -234,7 +234,7 @@ fn job_builds_a_store_of_the_kept_documents() {
         .run(&with_job(&["build", "c.rsm", "in", "--stamp", "7"]))
         .expect(0);
     assert!(
-        again.stderr.contains("3 of 3 files taken over"),
+        again.stderr.contains("reusing 3 of 3 files"),
         "{}",
         again.stderr
     );
@@ -243,7 +243,7 @@ fn job_builds_a_store_of_the_kept_documents() {
     let other = folder.run(&with_job(&["build", "d.rsm", "in", "--stamp", "8"]));
     other
         .expect(2)
-        .says(&["was begun with other values of --stamp"]);
+        .says(&["was begun with different values of --stamp"]);
 }
 
 #[test]
@@ -279,25 +279,25 @@ fn job_folder_refuses_another_job_and_rebuilds_damaged_files() {
     };
     refused(
         &["--words", "3"],
-        &["job was begun with other values of --words, --chars or --code"],
+        &["job was begun with different values of --words, --chars or --code"],
     );
     refused(
         &["--recall", "0.5", "--minhash", "64"],
-        &["job was begun with other values of --minhash, --recall or --bands and --rows"],
+        &["job was begun with different values of --minhash, --recall or --bands and --rows"],
     );
     refused(
         &["--stem", "en", "--nfkc", "--seed", "9"],
-        &["job was begun with other values of --nfkc, --stem, --seed"],
+        &["job was begun with different values of --nfkc, --stem, --seed"],
     );
-    refused(&["--keep", "longest"], &["other values of --keep"]);
-    refused(&["--verify", "estimate"], &["other values of --verify"]);
+    refused(&["--keep", "longest"], &["different values of --keep"]);
+    refused(&["--verify", "estimate"], &["different values of --verify"]);
     refused(
         &["--id", "text", "--text-field", "id"],
         &["--id, --text-field"],
     );
     refused(
         &["--level", "line,document"],
-        &["--job is for --level document alone"],
+        &["--job needs --level document"],
     );
     refused(&["--tf-idf"], &["--job does not go with --tf-idf"]);
     // Neither is kept.
@@ -322,7 +322,7 @@ fn job_folder_refuses_another_job_and_rebuilds_damaged_files() {
             "{}",
             ran.stderr
         );
-        assert!(ran.stderr.contains("20 of 21 files taken over"));
+        assert!(ran.stderr.contains("reusing 20 of 21 files"));
         assert_eq!(made(&folder), expected);
         assert_eq!(folder.read("job/000007.documents"), bytes);
     }
@@ -335,25 +335,25 @@ fn job_folder_refuses_another_job_and_rebuilds_damaged_files() {
     folder
         .run(&arguments)
         .expect(4)
-        .says(&["another run is at work on the job in job"]);
+        .says(&["another run is using the job in job"]);
     drop(lock);
     folder.write("in/05.jsonl", line("x", &text(1)));
     folder
         .run(&arguments)
         .expect(2)
-        .says(&["in/05.jsonl as it was before it was changed"]);
+        .says(&["an earlier version of in/05.jsonl"]);
     folder.write("in/more.jsonl", "");
     folder
         .run(&arguments)
         .expect(2)
-        .says(&["21 files, and not 22"]);
+        .says(&["21 files instead of 22"]);
     let into = "dedup in -o x/ --job in";
     folder
         .run(into)
         .expect(4)
-        .says(&["in has files and no job"]);
+        .says(&["in has files but no job"]);
     let piped = "dedup - -o - --job other";
-    folder.run(piped).expect(2).says(&["--job is for files"]);
+    folder.run(piped).expect(2).says(&["--job needs files"]);
     folder.write("texts/a.txt", "a text");
     let texts = "dedup texts -o x/ --job other";
     folder.run(texts).expect(2).says(&["a.txt is one text"]);
@@ -372,13 +372,13 @@ fn job_folder_inside_the_corpus_is_not_read() {
     let pairs = "pairs c --job c/more/job";
     let first = folder.run(pairs).expect(0);
     assert!(
-        first.stderr.contains("0 of 4 files taken over"),
+        first.stderr.contains("reusing 0 of 4 files"),
         "{}",
         first.stderr
     );
     let second = folder.run(pairs).expect(0);
     for said in [
-        "4 of 4 files taken over",
+        "reusing 4 of 4 files",
         "skipped folders of jobs below c: 1",
     ] {
         assert!(second.stderr.contains(said), "{}", second.stderr);

@@ -194,7 +194,7 @@ fn store_of_external_values_accepts_signatures_only() {
     run(&folder, &["check", "a.rsm"], &[], 0);
     run(&folder, &["pairs", "a.rsm"], &external, 1);
     let query = folder.run("query a.rsm 'a text'").expect(2);
-    query.says(&["without a rule for texts"]);
+    query.says(&["no rule for texts"]);
     for arguments in [
         &["add", "a.rsm", "c.jsonl"][..],
         &["query", "a.rsm", "--corpus", "c.jsonl"],

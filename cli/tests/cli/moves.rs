@@ -41,7 +41,7 @@ fn exported_stores_merge_under_new_bands() {
     folder.run("export b.rsm -o b.stream").expect(0);
     let second = folder.read("b.stream");
     let ran = folder.run_with_input(command, &second).expect(0);
-    ran.says(&["read 40 documents, added 30, 10 left out whose key is there"]);
+    ran.says(&["read 40 documents, added 30, 10 skipped because of their keys"]);
     assert_eq!(folder.count("all-0.rsm"), 70);
     folder.run("check all-0.rsm").expect(0);
 
@@ -52,7 +52,7 @@ fn exported_stores_merge_under_new_bands() {
     folder
         .run("import all-0.rsm c.stream --if-new")
         .expect(0)
-        .says(&["added 0, 1 left out as near-duplicates"]);
+        .says(&["added 0, 1 skipped as near-duplicates"]);
     let ran = folder.run("import all-0.rsm plain --keys replace");
     ran.expect(0).says(&["added 0, 40 replaced"]);
     folder
@@ -77,7 +77,7 @@ fn import_reports_unusable_streams() {
     let ran = folder.run("import b.rsm a.stream").expect(3);
     ran.says(&[
         "already in the store",
-        "nothing of the stream is in the store",
+        "no document of the stream was added",
     ]);
     folder.run("create other.rsm --words 2").expect(0);
     let ran = folder.run("import other.rsm a.stream").expect(3);
@@ -85,14 +85,14 @@ fn import_reports_unusable_streams() {
     folder.run("create new.rsm").expect(0);
     folder.write("short.stream", &stream[..stream.len() - 20]);
     let ran = folder.run("import new.rsm short.stream").expect(3);
-    ran.says(&["at short.stream", "after 40 documents: it is cut short"]);
+    ran.says(&["at short.stream", "after 40 documents: it is truncated"]);
     let ran = folder.run("import new.rsm a.jsonl").expect(3);
     ran.says(&["at a.jsonl", "something else"]);
     folder.run("export a.rsm -o a.gz").expect(0);
     let packed = folder.read("a.gz");
     folder.write("cut.gz", &packed[..packed.len() / 2]);
     let ran = folder.run("import new.rsm cut.gz").expect(3);
-    ran.says(&["cut.gz is damaged or cut short"]);
+    ran.says(&["cut.gz is damaged or truncated"]);
     assert_eq!(folder.count("new.rsm"), 0);
     folder.run("import new.rsm none").expect(4);
     folder.run("import none.rsm a.stream").expect(4);

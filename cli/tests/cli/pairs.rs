@@ -58,7 +58,7 @@ fn sample_is_repeatable_and_reports_the_pairs_within_it() {
 
     folder.run("build a.rsm a.jsonl").expect(0);
     let of_store = folder.run("pairs a.rsm --sample 0.5").expect(2);
-    of_store.says(&["--job and --sample are for a corpus, and a.rsm is a store"]);
+    of_store.says(&["--job and --sample need a corpus, and a.rsm is a store"]);
     for wrong in ["0", "1.1", "-1", "half", "nan"] {
         folder
             .run(&["pairs", "a.jsonl", &format!("--sample={wrong}")])

@@ -77,10 +77,7 @@ fn csv_output_of_several_files_has_one_header() {
     folder
         .run("dedup a.tsv other.tsv -o bad.tsv")
         .expect(2)
-        .says(&[
-            "a.tsv and other.tsv have different columns",
-            "a folder after -o",
-        ]);
+        .says(&["a.tsv and other.tsv have different columns", "-o FOLDER"]);
     folder
         .run("dedup a.tsv c.jsonl -o bad.tsv")
         .expect(2)
@@ -88,7 +85,7 @@ fn csv_output_of_several_files_has_one_header() {
     folder
         .run("dedup a.tsv -o bad.csv")
         .expect(2)
-        .says(&["bad.csv is named as CSV, but a.tsv is TSV"]);
+        .says(&["bad.csv has the name of CSV, but a.tsv is TSV"]);
     folder.run("dedup a.tsv c.jsonl other.tsv -o all").expect(2);
     folder
         .run("dedup a.tsv c.jsonl other.tsv -o all/")
@@ -101,11 +98,7 @@ fn csv_output_of_several_files_has_one_header() {
 fn csv_faults_are_reported() {
     let folder = Folder::new();
     let cases: [(&str, &str, &[&str]); 7] = [
-        (
-            "",
-            "an empty file, expected a row with the names",
-            &["at t.csv"],
-        ),
+        ("", "an empty file, expected a header row", &["at t.csv"]),
         (
             "id,body\n1,a\n",
             "there is no column \"text\"",
@@ -123,8 +116,8 @@ fn csv_faults_are_reported() {
         ),
         (
             "id,text\n1,\"a\" b\n",
-            "text behind the quotes of column 2",
-            &["at t.csv:2", "is doubled"],
+            "text after the closing quote of column 2",
+            &["at t.csv:2", "double a quote"],
         ),
         (
             "id,text\n1,a\n2,\"b\n3,c\n",
@@ -246,9 +239,5 @@ fn csv_without_a_header_stays_without() {
     );
     assert_eq!(annotated.lines().count(), 3);
     let ran = folder.run("pairs c.csv --separator ab").expect(2);
-    assert!(
-        ran.stderr.contains("one character of ASCII"),
-        "{}",
-        ran.stderr
-    );
+    assert!(ran.stderr.contains("one ASCII character"), "{}", ran.stderr);
 }

@@ -185,7 +185,7 @@ fn sqlite_rows_are_written_unchanged() {
     folder
         .run("dedup c.db -o out.db")
         .expect(2)
-        .says(&["out.db is named as SQLite", "written as JSON Lines"]);
+        .says(&["out.db has the name of SQLite", "written as JSON Lines"]);
 }
 
 #[test]
@@ -450,7 +450,7 @@ fn a_damaged_database_is_reported_as_such() {
     assert_eq!(run("cut short"), 3);
     folder
         .run("pairs d.db")
-        .says(&["d.db is no SQLite, or damaged or cut short"]);
+        .says(&["d.db is damaged, truncated, or not SQLite"]);
     let mut found = 0;
     for start in (100..bytes.len()).step_by(page / 2) {
         let mut damaged = bytes.clone();
