@@ -18,9 +18,9 @@ use crate::session::{BitList, Context, resolve};
 /// The files that an addition writes.
 #[derive(Debug, Args)]
 pub(super) struct AddOutputOptions {
-    /// With --if-new: write the documents that are added here, as they are in the input: a file, - for standard
-    /// output, or a folder, as with dedup -o. With this option, --dropped or --report the addition is all or nothing,
-    /// as with --atomic, and the files are complete before the store is changed
+    /// With --if-new: write the added documents here, unchanged: a file, - for standard output, or a folder, as with
+    /// dedup -o. With this option, --dropped or --report, all documents are added in one commit or none, as with
+    /// --atomic, and the files are complete before the store is changed
     #[arg(
         short,
         long,
@@ -29,8 +29,7 @@ pub(super) struct AddOutputOptions {
         conflicts_with_all = ["commit_every", "commit_interval", "verdicts", "upsert"]
     )]
     output: Option<PathBuf>,
-    /// With --if-new: write the documents that are left out here, near-duplicates and those whose key the store has, as
-    /// they are in the input
+    /// With --if-new: write the skipped documents here, unchanged: near-duplicates, and those whose keys the store has
     #[arg(
         long,
         value_name = "OUT",
@@ -38,8 +37,8 @@ pub(super) struct AddOutputOptions {
         conflicts_with_all = ["commit_every", "commit_interval", "verdicts", "upsert"]
     )]
     dropped: Option<PathBuf>,
-    /// With --if-new: write a line for each document that is left out, as dedup --report does. The last column is key
-    /// where the store has the key
+    /// With --if-new: write a line for each skipped document, as dedup --report does. The last column is key if the
+    /// store has the key
     #[arg(
         long,
         value_name = "OUT",
@@ -47,7 +46,7 @@ pub(super) struct AddOutputOptions {
         conflicts_with_all = ["commit_every", "commit_interval", "verdicts", "upsert"]
     )]
     report: Option<PathBuf>,
-    /// Leave out the first line of a report in tsv or csv, which has the names of the columns
+    /// Omit the header line of a report in tsv or csv
     #[arg(
         long,
         requires = "report",

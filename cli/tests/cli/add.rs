@@ -239,7 +239,7 @@ fn a_refused_addition_with_outputs_changes_nothing() {
     // An output that cannot be written is reported before the document that cannot be read.
     for option in ["-o", "--dropped", "--report"] {
         let refused = [&add[..], &[option, "old"]].concat();
-        folder.run(&refused).expect(4).says(&["old exists already"]);
+        folder.run(&refused).expect(4).says(&["old already exists"]);
     }
     for wrong in [
         &["-o", "new.jsonl", "--commit-every", "5"][..],

@@ -377,10 +377,7 @@ fn job_folder_inside_the_corpus_is_not_read() {
         first.stderr
     );
     let second = folder.run(pairs).expect(0);
-    for said in [
-        "reusing 4 of 4 files",
-        "skipped folders of jobs below c: 1",
-    ] {
+    for said in ["reusing 4 of 4 files", "skipped folders of jobs below c: 1"] {
         assert!(second.stderr.contains(said), "{}", second.stderr);
     }
     assert_eq!(
