@@ -282,7 +282,7 @@ fn errors_in_lines_name_file_and_line() {
         ),
         (
             b"{\"id\":true,\"text\":\"x\"}",
-            "field \"id\" is a truth value",
+            "field \"id\" is true or false",
         ),
     ];
     for (bad, reason) in cases {

@@ -121,7 +121,7 @@ fn csv_faults_are_reported() {
         ),
         (
             "id,text\n1,a\n2,\"b\n3,c\n",
-            "has a quote that does not end",
+            "has a quote that is never closed",
             &["at t.csv:3"],
         ),
         (

@@ -474,7 +474,7 @@ fn an_unclosed_quote_is_not_a_bad_row() {
     let refused = |name: &str, bytes: &[u8]| refusal(dir.path(), name, bytes, &settings()).unwrap();
     let found = refused("a.csv", b"id,text\n1,a\n2,\"b\n3,c\n4,d\n");
     assert!(
-        found.contains("a.csv:3 has a quote that does not end"),
+        found.contains("a.csv:3 has a quote that is never closed"),
         "{found}"
     );
     let found = refused("a.tsv", b"id\ttext\n1\t\"a\n");
@@ -518,7 +518,7 @@ fn lone_carriage_returns_are_reported() {
         };
         let found = reason(path);
         assert!(
-            found.starts_with("lines that end with CR alone"),
+            found.starts_with("lines that end with only CR"),
             "{name}: {found}"
         );
     }
@@ -616,7 +616,7 @@ fn separated_tables_accept_any_separator_and_given_names() {
     let rows = b"id;text\n1;a, b\n2;\"c;d\"\n";
     assert_eq!(read("a.csv", rows, with(Some(b';'), &[])), ["a, b", "c;d"]);
     let found = read("a.csv", rows, settings()).concat();
-    assert!(found.contains("--separator names it"), "{found}");
+    assert!(found.contains("set --separator"), "{found}");
     let plain = b"1,a\n2,b\n";
     assert_eq!(
         read("b.csv", plain, with(None, &["id", "text"])),

@@ -148,10 +148,10 @@ fn truncated_table_is_an_error() {
     }
     let stream = arrow(&batch(), None, false);
     let found = refused(&stream[..stream.len() - 8]).unwrap();
-    assert!(found.contains("no mark of its end"), "{found}");
+    assert!(found.contains("no end marker"), "{found}");
     let found = refused(&[&*stream, &*stream].concat()).unwrap();
     assert!(
-        found.contains("bytes behind the end of the stream"),
+        found.contains("bytes after the end of the stream"),
         "{found}"
     );
 }
