@@ -1,14 +1,117 @@
 //! The answers of queries and writes.
 
+use std::sync::Arc;
+
+use arrow_array::{
+    Array, ArrayRef, BinaryArray, BooleanArray, Float64Array, StringArray, StructArray,
+    UInt32Array, UInt64Array,
+};
+use arrow_schema::{Field, Fields};
+use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList, PySlice, PyTuple};
+use pyo3::types::{PyBytes, PyCapsule, PyIterator, PyList, PyTuple};
+use pyo3_arrow::ffi::{ArrayIterator, to_stream_pycapsule};
 use resemblance::Revision;
 use resemblance::search::Scope;
 
+use crate::batches::arrow_error;
 use crate::keys::Key;
-use crate::python::at;
+use crate::python::{Report, item};
 use crate::schema::Schema;
 use crate::signature::Signature;
+
+/// Rows of a batch of answers as columns.
+const ROWS_TOGETHER: usize = 64 << 10;
+
+/// The columns of some rows, with their names.
+pub(crate) type Columns = Vec<(&'static str, ArrayRef)>;
+
+/// Answers as a stream of Arrow. pyarrow, polars and DuckDB make tables of it.
+pub(crate) fn arrow_stream<'py, R>(
+    py: Python<'py>,
+    rows: &[R],
+    columns: impl Fn(&[R]) -> Columns,
+    requested_schema: Option<Bound<'py, PyCapsule>>,
+) -> PyResult<Bound<'py, PyCapsule>> {
+    let named = |columns: Columns| {
+        let field =
+            |(name, values): &(&str, ArrayRef)| Field::new(*name, values.data_type().clone(), true);
+        let fields: Fields = columns.iter().map(field).collect();
+        let values = columns.into_iter().map(|(_, values)| values).collect();
+        StructArray::try_new(fields, values, None).map_err(arrow_error)
+    };
+    // Of no rows there are columns as well.
+    let first = named(columns(rows.get(..ROWS_TOGETHER).unwrap_or(rows)))?;
+    let field = Field::new("", first.data_type().clone(), false);
+    let mut batches: Vec<ArrayRef> = vec![Arc::new(first)];
+    for rows in rows.chunks(ROWS_TOGETHER).skip(1) {
+        batches.push(Arc::new(named(columns(rows))?));
+    }
+    let stream = ArrayIterator::new(batches.into_iter().map(Ok), Arc::new(field));
+    Ok(to_stream_pycapsule(py, Box::new(stream), requested_schema)?)
+}
+
+/// True if all of these keys are texts: a column of others has bytes.
+pub(crate) fn are_texts<'a>(mut keys: impl Iterator<Item = &'a Option<Key>>) -> bool {
+    keys.all(|key| {
+        key.as_ref()
+            .is_none_or(|key| str::from_utf8(&key.0).is_ok())
+    })
+}
+
+/// A column of ids or other whole numbers.
+pub(crate) fn numbers(values: impl Iterator<Item = u64>) -> ArrayRef {
+    Arc::new(UInt64Array::from_iter_values(values))
+}
+
+/// How near two documents are.
+pub(crate) struct Measures {
+    pub(crate) similarity: Option<f64>,
+    pub(crate) is_exact: bool,
+    pub(crate) distance: Option<u32>,
+}
+
+/// The columns of `Measures`, after others.
+pub(crate) fn with_measures<R>(
+    mut columns: Columns,
+    rows: &[R],
+    measures: impl Fn(&R) -> Measures,
+) -> Columns {
+    let measured = || rows.iter().map(&measures);
+    let similarities: Float64Array = measured().map(|it| it.similarity).collect();
+    let are_exact: BooleanArray = measured().map(|it| Some(it.is_exact)).collect();
+    let distances: UInt32Array = measured().map(|it| it.distance).collect();
+    columns.push(("similarity", Arc::new(similarities)));
+    columns.push(("is_exact", Arc::new(are_exact)));
+    columns.push(("distance", Arc::new(distances)));
+    columns
+}
+
+/// A column of keys.
+pub(crate) fn key_values<'a>(
+    keys: impl Iterator<Item = &'a Option<Key>>,
+    are_texts: bool,
+) -> ArrayRef {
+    let bytes = keys.map(|key| key.as_ref().map(|key| key.0.as_slice()));
+    if are_texts {
+        let texts = bytes.map(|key| str::from_utf8(key?).ok());
+        return Arc::new(texts.collect::<StringArray>());
+    }
+    Arc::new(bytes.collect::<BinaryArray>())
+}
+
+/// The fields of a class as `dataclasses` has them: pandas makes columns of lists of its objects.
+pub(crate) fn dataclass_fields<'py>(py: Python<'py>, names: &[&str]) -> Report<'py> {
+    let made = py
+        .import("dataclasses")?
+        .call_method1("make_dataclass", ("Fields", names))?;
+    made.getattr("__dataclass_fields__")
+}
+
+/// An object with Arrow's interface as a table of pyarrow.
+pub(crate) fn arrow_table<'py>(rows: &Bound<'py, PyAny>) -> Report<'py> {
+    rows.py().import("pyarrow")?.call_method1("table", (rows,))
+}
 
 /// A stored document that is near the one that was asked about.
 #[pyclass(frozen, eq, module = "resemblance")]
@@ -76,6 +179,15 @@ pub(crate) fn measures(similarity: Option<f64>, distance: Option<u32>) -> String
 
 #[pymethods]
 impl Match {
+    #[classattr]
+    fn __dataclass_fields__(py: Python<'_>) -> Report<'_> {
+        let measures = ["similarity", "is_exact", "distance"];
+        dataclass_fields(
+            py,
+            &[&["id", "key"][..], &measures, &["stamp", "payload"]].concat(),
+        )
+    }
+
     /// Its key as bytes, `None` if it has none.
     #[getter]
     fn key_bytes(&self) -> Option<&[u8]> {
@@ -165,13 +277,30 @@ impl Matches {
     }
 
     fn __getitem__<'py>(&self, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        let py = index.py();
-        if index.is_instance_of::<PySlice>() {
-            let all = PyList::new(py, self.0.iter().map(Match::from))?;
-            return all.as_any().get_item(index);
-        }
-        let found = at(&self.0, index.extract()?, "match")?;
-        Ok(Bound::new(py, Match::from(found))?.into_any())
+        let object = |found: &resemblance::Match| Match::from(found).into_bound_py_any(index.py());
+        item(&self.0, index, "match", object)
+    }
+
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
+        PyList::new(py, self.0.iter().map(Match::from))?.try_iter()
+    }
+
+    /// The matches as Arrow has them: a column for each field of `Match`.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyCapsule>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        let rows: Vec<_> = self.0.iter().map(Match::from).collect();
+        let are_texts = are_texts(rows.iter().map(|it| &it.key));
+        let columns = |rows: &[Match]| match_columns(rows, are_texts);
+        arrow_stream(py, &rows, columns, requested_schema)
+    }
+
+    /// The matches as a table of pyarrow.
+    fn to_arrow<'py>(slf: &Bound<'py, Self>) -> Report<'py> {
+        arrow_table(slf)
     }
 
     fn __eq__(&self, other: &Self) -> bool {
@@ -183,6 +312,22 @@ impl Matches {
         let all = shown.collect::<PyResult<Vec<_>>>()?;
         Ok(format!("[{}]", all.join(", ")))
     }
+}
+
+fn match_columns(rows: &[Match], are_texts: bool) -> Columns {
+    let named: Columns = vec![
+        ("id", numbers(rows.iter().map(|it| it.id))),
+        ("key", key_values(rows.iter().map(|it| &it.key), are_texts)),
+    ];
+    let mut columns = with_measures(named, rows, |it| Measures {
+        similarity: it.similarity,
+        is_exact: it.is_exact,
+        distance: it.distance,
+    });
+    let payloads: BinaryArray = rows.iter().map(|it| it.payload.as_deref()).collect();
+    columns.push(("stamp", numbers(rows.iter().map(|it| it.stamp))));
+    columns.push(("payload", Arc::new(payloads)));
+    columns
 }
 
 /// The outcome of `insert_if_new`. True if the document was inserted.
@@ -323,6 +468,11 @@ type RecordFields = (u64, Option<Key>, u64, Vec<u8>, Py<Signature>);
 
 #[pymethods]
 impl Record {
+    #[classattr]
+    fn __dataclass_fields__(py: Python<'_>) -> Report<'_> {
+        dataclass_fields(py, &["id", "key", "stamp", "payload"])
+    }
+
     /// The id of the document.
     #[getter]
     fn id(&self) -> u64 {

@@ -8,14 +8,14 @@ use std::thread::ScopedJoinHandle;
 use std::time::Instant;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, BinaryArray};
+use arrow_array::{Array, ArrayRef, BinaryArray, Float64Array};
 use arrow_schema::{ArrowError, DataType};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyException, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyIterator, PyString};
 use pyo3_arrow::error::PyArrowError;
 use pyo3_arrow::{PyArray, PyArrayReader};
-use resemblance::{Error, Signature, Sketcher};
+use resemblance::{Error, Signature};
 use resemblance_corpus::verification::SketchedText;
 use resemblance_corpus::{column_keys, column_values};
 
@@ -85,20 +85,28 @@ type Arrays = Box<dyn Iterator<Item = Result<ArrayRef, ArrowError>> + Send>;
 /// the values themselves.
 fn arrow_arrays(object: &Bound<'_, PyAny>) -> PyResult<Option<Arrays>> {
     if object.hasattr("__arrow_c_stream__")? {
-        let reader: PyArrayReader = object.extract()?;
+        let reader: PyArrayReader = object.extract().map_err(|e| of_value(object.py(), e))?;
         let arrays = reader.into_reader()?;
         return Ok(Some(Box::new(arrays.map(|array| column_values(&array?)))));
     }
     if object.hasattr("__arrow_c_array__")? {
-        let array: PyArray = object.extract()?;
+        let array: PyArray = object.extract().map_err(|e| of_value(object.py(), e))?;
         let array = column_values(array.array());
         return Ok(Some(Box::new(std::iter::once(array))));
     }
     Ok(None)
 }
 
-fn arrow_error(error: ArrowError) -> PyErr {
-    PyErr::from(PyArrowError::from(error))
+pub(crate) fn arrow_error(error: ArrowError) -> PyErr {
+    Python::attach(|py| of_value(py, PyErr::from(PyArrowError::from(error))))
+}
+
+/// A `ValueError` for an error of Arrow, which is of no kind; another one as it is.
+fn of_value(py: Python<'_>, error: PyErr) -> PyErr {
+    match error.get_type(py).is(py.get_type::<PyException>()) {
+        true => PyValueError::new_err(error.value(py).to_string()),
+        false => error,
+    }
 }
 
 /// Texts and keys of an Arrow table, some rows at a time.
@@ -164,6 +172,15 @@ impl ArrowBatches {
 /// Texts, and keys if there are any.
 type ArrowRows = (PyArray, Option<PyArray>);
 
+/// The key that a float is, as the tool makes it of a number; `None` for one that is no number.
+#[pyfunction]
+pub(crate) fn float_key(py: Python<'_>, number: f64) -> PyResult<Option<Key>> {
+    let column: ArrayRef = Arc::new(Float64Array::from(vec![number]));
+    let made = column_keys("key", &column);
+    let mut keys = made.map_err(|(_, bad)| invalid(py, "key", bad, "strings or numbers"))?;
+    Ok(keys.pop().flatten().map(Key))
+}
+
 /// The keys in a column, as strings or byte strings. `before` is the number of rows before it.
 fn key_column(py: Python<'_>, name: &str, column: &ArrayRef, before: usize) -> PyResult<ArrayRef> {
     if column.data_type().is_string() {
@@ -223,10 +240,10 @@ impl<'py> Batches<'py> {
     ) -> PyResult<Vec<Signature>> {
         let items = batch.items(py)?;
         if let [Item::Text(text)] = items.as_slice() {
-            return Ok(vec![sketch(py, &parts.sketcher, text)?]);
+            return Ok(vec![sketch(py, parts, text)?]);
         }
         self.map(py, &items, |item| match item {
-            Item::Text(text) => Ok(parts.sketcher.text(text)?),
+            Item::Text(text) => Ok(parts.sketcher.text(&parts.taken(text)?)?),
             Item::Ready(signature) => {
                 parts.check(signature)?;
                 Ok((*signature).clone())
@@ -243,7 +260,9 @@ impl<'py> Batches<'py> {
         with_features: bool,
     ) -> PyResult<Vec<SketchedText>> {
         self.map(py, &batch.items(py)?, |item| match item {
-            Item::Text(text) => SketchedText::new(&parts.sketcher, with_features, text),
+            Item::Text(text) => {
+                SketchedText::new(&parts.sketcher, with_features, &parts.taken(text)?)
+            }
             Item::Ready(signature) if !with_features => {
                 parts.check(signature)?;
                 Ok(SketchedText {
@@ -609,12 +628,13 @@ pub(crate) fn threads_or_all(py: Python<'_>, threads: Option<usize>) -> PyResult
 }
 
 /// Makes the signature of a text. A long one is read in pieces, with a look at signals between.
-pub(crate) fn sketch(py: Python<'_>, sketcher: &Sketcher, text: &str) -> PyResult<Signature> {
+pub(crate) fn sketch(py: Python<'_>, parts: &SchemaParts, document: &str) -> PyResult<Signature> {
+    let text = py.detach(|| parts.taken(document)).or_raise(py)?;
     if text.len() <= PIECE_BYTES {
-        return py.detach(|| sketcher.text(text)).or_raise(py);
+        return py.detach(|| parts.sketcher.text(&text)).or_raise(py);
     }
-    let mut stream = sketcher.streamed_text().or_raise(py)?;
-    let mut rest = text;
+    let mut stream = parts.sketcher.streamed_text().or_raise(py)?;
+    let mut rest: &str = &text;
     while !rest.is_empty() {
         let mut end = rest.len().min(PIECE_BYTES);
         while !rest.is_char_boundary(end) {
@@ -643,7 +663,7 @@ pub(crate) fn signature_of(
         return Ok(signature.clone());
     }
     match document.extract::<&str>() {
-        Ok(text) => sketch(py, &schema.get().parts.sketcher, text),
+        Ok(text) => sketch(py, &schema.get().parts, text),
         Err(_) => {
             let found = document.get_type().name()?;
             Err(invalid(py, "document", found, "a str or a Signature"))

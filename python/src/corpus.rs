@@ -606,8 +606,9 @@ pub(crate) fn evaluate_sample<'py>(
                 let own = fields.key(index);
                 let key = own.map_or_else(|| read.to_string().into_bytes(), |key| key.0.clone());
                 if may_be_kept(&key) {
-                    let features = parts.sketcher.feature_hashes(text)?;
-                    sampler.add(read, key, features, parts.sketcher.text(text)?)?;
+                    let taken = parts.taken(text)?;
+                    let (signature, features) = parts.sketcher.text_and_feature_hashes(&taken)?;
+                    sampler.add(read, key, features, signature)?;
                 }
                 read += 1;
             }

@@ -13,15 +13,15 @@ use arrow_array::{
 };
 use pyo3::prelude::*;
 use pyo3_arrow::PyArray;
-use resemblance::distributed::{Codec, PairScore};
+use resemblance::distributed::PairScore;
 use resemblance::exact::jaccard_of_sorted;
-use resemblance::{Error, Signature, Sketcher, key_text};
+use resemblance::{Error, Signature, key_text};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use crate::batches::{binaries, in_shares, optional_texts, threads_or_all};
 use crate::errors::{OrRaise, invalid};
 use crate::joins::bounds;
-use crate::schema::Schema;
+use crate::schema::{Schema, SchemaParts};
 use crate::waiting::{lock, released};
 
 /// Pairs of buckets that are returned at once.
@@ -31,8 +31,7 @@ const PAIRS_TOGETHER: usize = 1 << 16;
 /// join.
 #[pyclass(frozen, module = "resemblance")]
 pub(crate) struct PairRule {
-    sketcher: Sketcher,
-    codec: Codec,
+    parts: Arc<SchemaParts>,
     rule: resemblance::distributed::PairRule,
 }
 
@@ -69,8 +68,7 @@ impl PairRule {
         let bounds = bounds(py, threshold, max_distance, by, accept_lower_recall)?;
         let parts = &schema.get().parts;
         Ok(Self {
-            sketcher: parts.sketcher.clone(),
-            codec: parts.codec.clone(),
+            parts: Arc::clone(parts),
             rule: parts.codec.pair_rule(bounds).or_raise(py)?,
         })
     }
@@ -120,7 +118,7 @@ impl PairRule {
         let rows = binaries(py, "signatures", signatures.array())?;
         let pairs = pair_rows(py, rows.len(), &a, &b, &shares_band)?;
         let scores = released(py, || {
-            let decoded = rows.iter().map(|row| self.codec.decode(row));
+            let decoded = rows.iter().map(|row| self.parts.codec.decode(row));
             let signatures = decoded.collect::<Result<Vec<_>, _>>()?;
             Ok(self.scores(&signatures, &pairs, |_, _| None))
         })?;
@@ -143,7 +141,10 @@ impl PairRule {
         let threads = threads_or_all(py, threads)?;
         let scores = released(py, || {
             let sketched = in_shares(&texts, threads, |texts| {
-                let sketch = |text: &&str| Ok(self.sketcher.text_and_feature_hashes(text)?);
+                let sketch = |text: &&str| {
+                    let taken = self.parts.taken(text)?;
+                    Ok(self.parts.sketcher.text_and_feature_hashes(&taken)?)
+                };
                 texts.iter().map(sketch).collect()
             })?;
             let (signatures, features): (Vec<_>, Vec<_>) = sketched.into_iter().unzip();
@@ -159,21 +160,21 @@ impl PairRule {
 
 impl PairRule {
     fn sketch(&self, text: &str, exact: bool) -> Result<SketchedRow, Error> {
-        let (signature, features) = if exact {
-            self.sketcher.text_and_feature_hashes(text)?
-        } else {
-            (self.sketcher.text(text)?, Vec::new())
+        let taken = self.parts.taken(text)?;
+        let (signature, features) = match exact {
+            true => self.parts.sketcher.text_and_feature_hashes(&taken)?,
+            false => (self.parts.sketcher.text(&taken)?, Vec::new()),
         };
         let digest = signature.digest();
         let mut class = digest.to_le_bytes().to_vec();
         class.extend(features.iter().flat_map(|feature| feature.to_le_bytes()));
-        let codes = self.codec.bucket_codes(&signature)?;
+        let codes = self.parts.codec.bucket_codes(&signature)?;
         let asked = codes.get(self.rule.lanes());
         Ok(SketchedRow {
             digest,
             class: xxh3_128(&class),
             is_empty: signature.is_empty(),
-            signature: self.codec.encode(&signature)?,
+            signature: self.parts.codec.encode(&signature)?,
             // A document that is not indexed has no codes at all.
             codes: asked.map_or(Vec::new(), <[u64]>::to_vec),
         })

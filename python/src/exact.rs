@@ -162,19 +162,19 @@ pub(crate) fn explanation_of_texts<'py>(
     b: &str,
     schema: &Schema,
 ) -> Report<'py> {
+    let [a, b] = [a, b].map(|document| released(py, || schema.parts.taken(document)));
+    let (a, b) = (a?, b?);
     let (found, spans, longest) = released(py, || {
-        let found = Explanation::new(&schema.parts.schema, a, b)?;
-        let longest = found
-            .longest
-            .as_ref()
-            .map(|it| PassageOfTexts::new(it, a, b));
-        let spans = SpanFields::new(found.shared.clone(), a, b);
-        Ok((found, spans, longest))
+        let found = Explanation::new(&schema.parts.schema, &a, &b)?;
+        let longest = found.longest.as_ref();
+        let placed = longest.map(|it| PassageOfTexts::new(it, &a, &b));
+        let spans = SpanFields::new(found.shared.clone(), &a, &b);
+        Ok((found, spans, placed))
     })?;
     object!(py, explanation.Explanation,
         found { estimate, weighted_similarity, weighted_cosine, distance },
-        a: a,
-        b: b,
+        a: &*a,
+        b: &*b,
         shared: spans.object(py)?,
         longest: longest.map(|longest| longest.object(py)).transpose()?,
     )

@@ -44,12 +44,13 @@ type FileBatch = (Vec<Option<String>>, Vec<Option<Key>>);
 impl CorpusFiles {
     /// Looks at every path. Without the name of a field for keys these are made of paths and lines.
     #[new]
-    #[pyo3(signature = (paths, text, key, *, skip_nulls=false))]
+    #[pyo3(signature = (paths, text, key, *, table=None, skip_nulls=false))]
     fn create(
         py: Python<'_>,
         paths: Vec<PathBuf>,
         text: &str,
         key: Option<&str>,
+        table: Option<String>,
         skip_nulls: bool,
     ) -> PyResult<Self> {
         if key == Some(text) {
@@ -68,6 +69,7 @@ impl CorpusFiles {
                 None => IdRule::Path,
             },
             text_fields: vec![field(text)],
+            table,
             ..CorpusSettings::default()
         };
         let opened = in_background(py, None, move |_| Ok(CorpusReader::open(&paths, settings)))?;
@@ -142,21 +144,38 @@ impl Reading {
     }
 }
 
-/// A bad document as the tool reports it, with parameters in place of options.
+/// Parameters in place of the options of the tool.
+const PARAMETERS: [(&str, &str); 3] = [
+    ("--text-field", "text="),
+    ("--id", "key="),
+    ("--table", "table= of read_files"),
+];
+
+/// A sentence of the tool with parameters in place of options.
+fn with_parameters(sentence: &str) -> String {
+    let named =
+        |sentence: String, (option, parameter): &(&str, &str)| sentence.replace(option, parameter);
+    PARAMETERS.iter().fold(sentence.to_owned(), named)
+}
+
+/// A bad document as the tool reports it. What advises other options is left out.
 fn bad_document(place: &str, bad: &BadDocument) -> PyErr {
-    let named = bad.advice.iter().map(|advice| {
-        let named = advice.replace("--text-field", "text=");
-        named.replace("--id", "key=")
-    });
+    let advised = bad.advice.iter().map(|advice| with_parameters(advice));
     let mut message = format!("{place}: {bad}");
-    for advice in named.filter(|advice| !advice.contains("--")) {
+    for advice in advised.filter(|advice| !advice.contains("--")) {
         message += &format!("; {advice}");
     }
     PyValueError::new_err(message)
 }
 
 fn corpus_error(py: Python<'_>, error: &CorpusError) -> PyErr {
-    let message = error.to_string();
+    let sentence = with_parameters(&error.to_string());
+    let message = match sentence.split_once(", which is not part of this build") {
+        Some((cause, _)) => format!(
+            "{cause}, which this package does not have: download it and name the file, or use the command-line tool"
+        ),
+        None => sentence,
+    };
     let name = match error {
         CorpusError::Bad { .. } => return PyValueError::new_err(message),
         CorpusError::Io { .. } if error.is_missing() => "NotFoundError",

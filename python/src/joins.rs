@@ -6,17 +6,21 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use numpy::PyArray1;
+use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyCapsule, PyDict, PyIterator, PyList};
 use resemblance::search::LeftOut;
 use resemblance::{Bounds, DocumentId, Error, Family, Phase, Snapshot};
 
-use crate::answers::measures;
+use crate::answers::{
+    Columns, Measures, are_texts, arrow_stream, arrow_table, dataclass_fields, key_values,
+    measures, numbers, with_measures,
+};
 use crate::errors::OrRaise;
 use crate::keys::Key;
 use crate::lease::{Held, Lease, OpenFile};
 use crate::progress::{Callback, CallerLink, Reporter};
-use crate::python::{Report, at, choice, given, object};
+use crate::python::{Report, choice, given, item, object};
 use crate::waiting::{Home, PATIENCE, abandon, closed, lock, receive, released, spawn};
 
 /// The number of pairs that the thread that finds them sends to Python at once.
@@ -88,6 +92,12 @@ impl Pair {
 
 #[pymethods]
 impl Pair {
+    #[classattr]
+    fn __dataclass_fields__(py: Python<'_>) -> Report<'_> {
+        let measures = ["similarity", "is_exact", "distance"];
+        dataclass_fields(py, &[&["a", "b", "key_a", "key_b"][..], &measures].concat())
+    }
+
     /// Keys do not count: they may not have been read.
     fn __eq__(&self, other: &Self) -> bool {
         let [a, b] = [self, other].map(|it| (it.a, it.b, it.similarity, it.is_exact, it.distance));
@@ -286,9 +296,25 @@ impl Pairs {
         Ok(arrays)
     }
 
-    /// The pairs that are left as a table of pyarrow: the columns of `arrays`.
-    fn to_arrow<'py>(&self, py: Python<'py>) -> Report<'py> {
-        arrow_table(self.arrays(py)?)
+    /// The pairs that are left as Arrow has them: a column for each field of `Pair`.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyCapsule>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        let mut rows = Vec::new();
+        while let Some(pair) = self.next(py)? {
+            rows.push(pair);
+        }
+        let are_texts = are_texts(rows.iter().flat_map(|it| [&it.key_a, &it.key_b]));
+        let columns = |rows: &[Pair]| pair_columns(rows, are_texts);
+        arrow_stream(py, &rows, columns, requested_schema)
+    }
+
+    /// The pairs that are left as a table of pyarrow, with a column for each field of `Pair`.
+    fn to_arrow<'py>(slf: &Bound<'py, Self>) -> Report<'py> {
+        arrow_table(slf)
     }
 
     /// The comparisons left out because buckets were cut short; `None` before the last pair was
@@ -300,11 +326,24 @@ impl Pairs {
     }
 }
 
-fn arrow_table(arrays: Bound<'_, PyDict>) -> Report<'_> {
-    arrays
-        .py()
-        .import("pyarrow")?
-        .call_method1("table", (arrays,))
+fn pair_columns(rows: &[Pair], are_texts: bool) -> Columns {
+    let named: Columns = vec![
+        ("a", numbers(rows.iter().map(|it| it.a))),
+        ("b", numbers(rows.iter().map(|it| it.b))),
+        (
+            "key_a",
+            key_values(rows.iter().map(|it| &it.key_a), are_texts),
+        ),
+        (
+            "key_b",
+            key_values(rows.iter().map(|it| &it.key_b), are_texts),
+        ),
+    ];
+    with_measures(named, rows, |it| Measures {
+        similarity: it.similarity,
+        is_exact: it.is_exact,
+        distance: it.distance,
+    })
 }
 
 fn left_out_object(py: Python<'_>, left_out: LeftOut) -> Report<'_> {
@@ -317,6 +356,12 @@ fn left_out_object(py: Python<'_>, left_out: LeftOut) -> Report<'_> {
             pairs
         }
     )
+}
+
+fn keys_of(snapshot: &Lease<Snapshot>, ids: &[DocumentId]) -> Result<Vec<Option<Key>>, Error> {
+    let open = snapshot.get()?;
+    let key = |id: &DocumentId| Ok(open.key(*id)?.map(Key));
+    ids.iter().map(key).collect()
 }
 
 /// Documents that near pairs link.
@@ -337,19 +382,21 @@ impl Cluster {
     /// The keys, in the order of the ids; `None` for a document without one.
     #[getter]
     fn keys(&self, py: Python<'_>) -> PyResult<Vec<Option<Key>>> {
-        released(py, || {
-            let snapshot = self.snapshot.get()?;
-            let key = |id: &DocumentId| Ok(snapshot.key(*id)?.map(Key));
-            self.ids.iter().map(key).collect()
-        })
+        released(py, || keys_of(&self.snapshot, &self.ids))
+    }
+
+    #[classattr]
+    fn __dataclass_fields__(py: Python<'_>) -> Report<'_> {
+        dataclass_fields(py, &["ids", "keys"])
     }
 
     fn __len__(&self) -> usize {
         self.ids.len()
     }
 
-    fn __getitem__(&self, index: isize) -> PyResult<u64> {
-        Ok(at(&self.ids, index, "document")?.get())
+    fn __getitem__<'py>(&self, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let object = |id: &DocumentId| id.get().into_bound_py_any(index.py());
+        item(&self.ids, index, "document", object)
     }
 
     fn __repr__(&self) -> String {
@@ -379,6 +426,33 @@ impl Clusters {
             snapshot,
         }
     }
+
+    fn cluster(&self, ids: &[DocumentId]) -> Cluster {
+        Cluster {
+            ids: ids.to_vec(),
+            snapshot: Arc::clone(&self.snapshot),
+        }
+    }
+
+    /// The documents of all clusters, without their keys.
+    fn members(&self) -> impl Iterator<Item = Member> {
+        self.sets.iter().flat_map(|set| {
+            let cluster = set.first().map_or(0, |id| id.get());
+            let member = move |id: &DocumentId| Member {
+                cluster,
+                id: id.get(),
+                key: None,
+            };
+            set.iter().map(member)
+        })
+    }
+}
+
+/// A document of a cluster, which the id of its first document names.
+struct Member {
+    cluster: u64,
+    id: u64,
+    key: Option<Key>,
 }
 
 #[pymethods]
@@ -387,32 +461,51 @@ impl Clusters {
         self.sets.len()
     }
 
-    fn __getitem__(&self, index: isize) -> PyResult<Cluster> {
-        let ids = at(&self.sets, index, "cluster")?.clone();
-        Ok(Cluster {
-            ids,
-            snapshot: Arc::clone(&self.snapshot),
-        })
+    fn __getitem__<'py>(&self, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let object = |ids: &Vec<DocumentId>| self.cluster(ids).into_bound_py_any(index.py());
+        item(&self.sets, index, "cluster", object)
+    }
+
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
+        PyList::new(py, self.sets.iter().map(|ids| self.cluster(ids)))?.try_iter()
     }
 
     /// The documents of all clusters as NumPy arrays `cluster`, which has the first id of its cluster, and `id`.
-    /// `pandas.DataFrame` and `polars.DataFrame` take them.
     fn arrays<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let (mut clusters, mut ids) = (Vec::new(), Vec::new());
-        for set in &self.sets {
-            let first = set.first().map_or(0, |id| id.get());
-            clusters.extend(std::iter::repeat_n(first, set.len()));
-            ids.extend(set.iter().map(|id| id.get()));
-        }
         let arrays = PyDict::new(py);
-        arrays.set_item("cluster", PyArray1::from_vec(py, clusters))?;
-        arrays.set_item("id", PyArray1::from_vec(py, ids))?;
+        let clusters = self.members().map(|it| it.cluster);
+        arrays.set_item("cluster", PyArray1::from_iter(py, clusters))?;
+        arrays.set_item(
+            "id",
+            PyArray1::from_iter(py, self.members().map(|it| it.id)),
+        )?;
         Ok(arrays)
     }
 
-    /// `arrays` as a table of pyarrow.
-    fn to_arrow<'py>(&self, py: Python<'py>) -> Report<'py> {
-        arrow_table(self.arrays(py)?)
+    /// The documents of all clusters as Arrow has them: the columns of `arrays`, and `key`.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyCapsule>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        let keys = released(py, || keys_of(&self.snapshot, &self.sets.concat()))?;
+        let are_texts = are_texts(keys.iter());
+        let keyed = |(member, key)| Member { key, ..member };
+        let rows: Vec<_> = self.members().zip(keys).map(keyed).collect();
+        let columns = |rows: &[Member]| -> Columns {
+            vec![
+                ("cluster", numbers(rows.iter().map(|it| it.cluster))),
+                ("id", numbers(rows.iter().map(|it| it.id))),
+                ("key", key_values(rows.iter().map(|it| &it.key), are_texts)),
+            ]
+        };
+        arrow_stream(py, &rows, columns, requested_schema)
+    }
+
+    /// The documents of all clusters as a table of pyarrow: the columns of `arrays`, and `key`.
+    fn to_arrow<'py>(slf: &Bound<'py, Self>) -> Report<'py> {
+        arrow_table(slf)
     }
 
     /// Clusters that are too large to be believed: the id of the first document, the number of

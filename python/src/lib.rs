@@ -37,7 +37,7 @@ mod _native {
     #[pymodule_export]
     use crate::{
         answers::{Match, Matches, Novelty, Record, Upserted},
-        batches::{ArrowBatches, arrow_list},
+        batches::{ArrowBatches, arrow_list, float_key},
         corpus::{
             BulkBuild, Deduplicator, TemporaryCorpus, banding_choice, evaluate_sample, merge,
             table_choice,

@@ -2,7 +2,7 @@
 
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
-use pyo3::types::PyModule;
+use pyo3::types::{PyList, PyModule, PySlice};
 
 use crate::errors::invalid;
 
@@ -84,6 +84,20 @@ pub(crate) fn choice<T: Copy>(
         let expected = names.collect::<Vec<_>>().join(" or ");
         invalid(py, parameter, format!("{word:?}"), expected)
     })
+}
+
+/// The element of a sequence at an index, or a list of those of a slice.
+pub(crate) fn item<'py, T>(
+    all: &[T],
+    index: &Bound<'py, PyAny>,
+    what: &str,
+    object: impl Fn(&T) -> PyResult<Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    if index.is_instance_of::<PySlice>() {
+        let objects = all.iter().map(object).collect::<PyResult<Vec<_>>>()?;
+        return PyList::new(index.py(), objects)?.as_any().get_item(index);
+    }
+    object(at(all, index.extract()?, what)?)
 }
 
 /// The element of a sequence at an index, which counts from the end if it is negative.

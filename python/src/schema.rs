@@ -1,5 +1,6 @@
 //! Schemas.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
@@ -9,9 +10,10 @@ use resemblance::schema::{
     EmptyDocuments, Language, MinHashKind, MinHashSchema, Permutations, ShingleUnit,
 };
 use resemblance::{Combine, Error, SimHash, Sketcher};
+use resemblance_corpus::HtmlExtractor;
 
 use crate::batches::{Batches, in_shares, sketch, threads_or_all};
-use crate::errors::{OrRaise, invalid};
+use crate::errors::{OrRaise, invalid, invalid_parameter};
 use crate::keys::Key;
 use crate::python::{choice, given, number, object, optional_number};
 use crate::signature::{Signature, Signatures};
@@ -28,6 +30,8 @@ pub(crate) struct SchemaParts {
     pub(crate) schema: resemblance::Schema,
     pub(crate) sketcher: Sketcher,
     pub(crate) codec: Codec,
+    /// What takes texts out of HTML, if documents are that.
+    html: Option<HtmlExtractor>,
 }
 
 /// Sets of features that are sketched at once.
@@ -44,6 +48,35 @@ fn feature_hash_of(feature: &Bound<'_, PyAny>) -> PyResult<u64> {
 }
 
 impl SchemaParts {
+    /// Returns the text of a document: of HTML, what a reader sees.
+    ///
+    /// # Errors
+    /// `InvalidParameter` where the schema is for the texts that another release takes from HTML.
+    pub(crate) fn taken<'t>(&self, document: &'t str) -> Result<Cow<'t, str>, Error> {
+        let Some(html) = self.html else {
+            return Ok(Cow::Borrowed(document));
+        };
+        let refused = |found: String| invalid_parameter("schema", found, "one of this release");
+        html.must_be_here()
+            .map_err(|error| refused(error.to_string()))?;
+        let text = html
+            .text(document)
+            .map_err(|bad| refused(bad.to_string()))?;
+        Ok(Cow::Owned(text))
+    }
+
+    /// Refuses a schema of HTML where places in a text are returned.
+    pub(crate) fn must_be_plain(&self) -> Result<(), Error> {
+        match self.html {
+            Some(_) => Err(invalid_parameter(
+                "schema",
+                "one of HTML",
+                "one of texts as they are",
+            )),
+            None => Ok(()),
+        }
+    }
+
     /// Checks that a signature can be compared with those of the schema. That its values were not cut before is not
     /// known of one without a schema.
     ///
@@ -69,6 +102,7 @@ impl Schema {
     pub(crate) fn new(py: Python<'_>, schema: resemblance::Schema) -> PyResult<Self> {
         let (sketcher, codec) = (schema.sketcher(), Codec::new(&schema).or_raise(py)?);
         let parts = Arc::new(SchemaParts {
+            html: HtmlExtractor::of(&schema),
             schema,
             sketcher,
             codec,
@@ -266,7 +300,7 @@ pub(crate) fn weighted_features(weights: &Bound<'_, PyDict>) -> PyResult<Vec<(Ve
 impl Schema {
     #[new]
     #[pyo3(signature = (*, text=None, minhash=None, simhash=None, containment=None, near="any",
-        seed=None, expected_documents=None, empty_documents="distinct"))]
+        seed=None, expected_documents=None, empty_documents="distinct", html=false))]
     #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn create(
         py: Python<'_>,
@@ -278,7 +312,14 @@ impl Schema {
         seed: Option<u64>,
         expected_documents: Option<u64>,
         empty_documents: &str,
+        html: bool,
     ) -> PyResult<Self> {
+        let mark = html.then(|| HtmlExtractor::CURRENT.seed());
+        if html && (text.is_none() || seed.is_some_and(|seed| Some(seed) != mark)) {
+            let expected = "text, and no seed: what takes texts out of HTML is the seed";
+            return Err(invalid(py, "html", "True", expected));
+        }
+        let seed = seed.or(mark);
         let builder = resemblance::Schema::builder()
             .near(choice(py, "near", near, &NEAR)?)
             .empty_documents(choice(py, "empty_documents", empty_documents, &EMPTY)?);
@@ -305,7 +346,7 @@ impl Schema {
         while let Some(batch) = batches.next()? {
             for text in batch.texts(py)? {
                 frequencies = released(py, || {
-                    frequencies.add_text(plain, text)?;
+                    frequencies.add_text(plain, &self.parts.taken(text)?)?;
                     Ok(frequencies)
                 })?;
             }
@@ -318,7 +359,7 @@ impl Schema {
     /// Makes the signature of a text, as this schema says. A store takes it in the place of the text, which is worth it
     /// where one text is asked about and inserted.
     fn sketch(slf: &Bound<'_, Self>, text: &str) -> PyResult<Signature> {
-        let signature = sketch(slf.py(), &slf.get().parts.sketcher, text)?;
+        let signature = sketch(slf.py(), &slf.get().parts, text)?;
         Ok(Signature::new(signature, slf.clone().unbind()))
     }
 
@@ -398,9 +439,16 @@ impl Schema {
         py: Python<'py>,
         text: &str,
     ) -> PyResult<Bound<'py, numpy::PyArray1<u64>>> {
-        let sketcher = &self.parts.sketcher;
-        let hashes = py.detach(|| sketcher.feature_hashes(text)).or_raise(py)?;
+        let parts = &self.parts;
+        let hashes = released(py, || {
+            Ok(parts.sketcher.feature_hashes(&parts.taken(text)?)?)
+        })?;
         Ok(numpy::PyArray1::from_vec(py, hashes))
+    }
+
+    /// Returns the text that this schema takes of a document: of HTML, what a reader sees.
+    fn extract(&self, py: Python<'_>, document: &str) -> PyResult<String> {
+        released(py, || Ok(self.parts.taken(document)?.into_owned()))
     }
 
     /// Returns the probability that two documents of this similarity are found as a pair.
@@ -526,6 +574,12 @@ impl Schema {
         self.parts.schema.seed()
     }
 
+    /// True if documents are HTML, of which the text is taken.
+    #[getter]
+    fn html(&self) -> bool {
+        self.parts.html.is_some()
+    }
+
     /// The number of documents that bands and tables were chosen for.
     #[getter]
     fn expected_documents(&self) -> u64 {
@@ -607,7 +661,9 @@ impl Schema {
         if let Some(near) = self.near().filter(|near| *near != "any") {
             parts.push(format!("near={near:?}"));
         }
-        if self.seed() != defaults.seed() {
+        if self.html() {
+            parts.push("html=True".into());
+        } else if self.seed() != defaults.seed() {
             parts.push(format!("seed={}", self.seed()));
         }
         if self.expected_documents() != defaults.expected_documents() {

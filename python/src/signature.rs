@@ -59,9 +59,10 @@ impl Signature {
     ) -> PyResult<Self> {
         let values = match values.extract::<PyReadonlyArray1<'_, u32>>() {
             Ok(array) => array.as_array().to_vec(),
-            Err(_) => values
-                .extract()
-                .map_err(|_| not_an_array("values", "one dimension and type uint32, or a list"))?,
+            Err(_) => values.extract().map_err(|_| {
+                let expected = "whole numbers of 32 bits, in a list or an array of one dimension and type uint32";
+                not_an_array("values", values, expected)
+            })?,
         };
         Ok(Self {
             signature: of_values(schema, values).or_raise(class.py())?,
@@ -83,10 +84,11 @@ impl Signature {
             Ok(digits) => digits,
             Err(_) => {
                 let width = bits.unwrap_or(64);
-                let integer = py
-                    .import("operator")?
-                    .getattr("index")?
-                    .call1((fingerprint,))?;
+                let index = py.import("operator")?.getattr("index")?;
+                let integer = index.call1((fingerprint,)).map_err(|_| {
+                    let expected = "an integer, or its hexadecimal digits";
+                    not_an_array("fingerprint", fingerprint, expected)
+                })?;
                 // A database may keep the same bits as a signed number.
                 let wrapped =
                     match integer.lt(0)? && integer.ge(-(1_i128 << (width - 1).min(126)))? {
@@ -259,8 +261,22 @@ impl Signature {
     }
 }
 
-fn not_an_array(parameter: &str, expected: &str) -> PyErr {
-    PyTypeError::new_err(format!("{parameter}: expected a NumPy array of {expected}"))
+/// The error for values of a wrong type, or an array of a wrong one or another shape.
+fn not_an_array(parameter: &'static str, value: &Bound<'_, PyAny>, expected: &str) -> PyErr {
+    let array = value
+        .getattr("dtype")
+        .and_then(|kind| Ok((kind, value.getattr("shape")?)));
+    let found = match array {
+        Ok((kind, shape)) => format!("an array of type {kind} and shape {shape}"),
+        Err(_) => value.get_type().to_string(),
+    };
+    invalid(value.py(), parameter, found, expected)
+}
+
+fn array_of(dimensions: &str, kind: &str) -> String {
+    format!(
+        "a NumPy array of {dimensions} and type {kind}: numpy.asarray(..., dtype=numpy.{kind}) makes one"
+    )
 }
 
 /// The signature of MinHash values, of a schema or made elsewhere.
@@ -319,7 +335,7 @@ impl Signatures {
     ) -> PyResult<Self> {
         let values: PyReadonlyArray2<'_, u32> = values
             .extract()
-            .map_err(|_| not_an_array("values", "two dimensions and type uint32"))?;
+            .map_err(|_| not_an_array("values", values, &array_of("two dimensions", "uint32")))?;
         let made = |row: ArrayView1<'_, u32>| of_values(schema, row.to_vec());
         let rows = values.as_array();
         let all = rows.rows().into_iter().map(made);
@@ -342,7 +358,8 @@ impl Signatures {
                 .collect()
         } else {
             let array: PyReadonlyArray1<'_, u64> = fingerprints.extract().map_err(|_| {
-                not_an_array("fingerprints", "one dimension and type uint64 or int64")
+                let expected = array_of("one dimension", "uint64");
+                not_an_array("fingerprints", fingerprints, &expected)
             })?;
             array.as_array().iter().map(|it| made(*it)).collect()
         };
@@ -358,9 +375,13 @@ impl Signatures {
     ) -> PyResult<Self> {
         let codec = &schema.get().parts.codec;
         let mut all = Vec::new();
-        for row in rows.try_iter()? {
-            let row = row?;
-            all.push(codec.decode(row.extract::<&[u8]>()?).or_raise(class.py())?);
+        for next in rows.try_iter()? {
+            let row = next?;
+            let bytes: &[u8] = row.extract().map_err(|_| {
+                let expected = "bytes, as to_bytes() of signatures returns them";
+                not_an_array("rows", &row, expected)
+            })?;
+            all.push(codec.decode(bytes).or_raise(class.py())?);
         }
         Ok(Self::new(all, schema.clone().unbind()))
     }

@@ -139,6 +139,7 @@ impl Snapshot {
         let Some(cut) = parts.schema.containment_text() else {
             return Err(invalid(py, "schema", "one without", expected));
         };
+        parts.must_be_plain().or_raise(py)?;
         let snapshot = self.lease.get().or_raise(py)?;
         let mut batches = Batches::new(documents, threads)?.by_threads();
         let mut all = Vec::new();

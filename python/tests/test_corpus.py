@@ -6,8 +6,12 @@ import gzip
 import json
 import math
 import os
+import pickle
+import re
+import sqlite3
 import subprocess
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal
 
@@ -157,6 +161,33 @@ def test_dedup_is_the_policy_that_it_names(schema: rs.Schema) -> None:
     assert all(d.position in firsts[d.survivor or 0] for d in by_cluster.duplicates)
 
 
+@pytest.mark.parametrize("make", [list, tuple, iter, np.array, "arrow", "series"])
+def test_numbers_that_decide_are_compared_exactly(schema: rs.Schema, make: Any) -> None:
+    """Also those that a float does not hold: 2**53 + 1 is more than 2**53."""
+    pa, pd = pytest.importorskip("pyarrow"), pytest.importorskip("pandas")
+    if isinstance(make, str):
+        make = pa.array if make == "arrow" else pd.Series
+    least = Decimal("0.1000000000000000000001")
+    rows: list[tuple[list[Any], list[int]]] = [
+        ([2**53, 2**53 + 1, 2**53 - 1], [1]),
+        ([-(2**53) - 1, -(2**53), -(2**53) - 2], [1]),
+        ([Decimal("0.1"), least, Decimal("0.1000000000000000000000")], [1]),
+        ([1, 2, 2], [1]),
+        ([0.5, math.nan, 0.25], [0]),
+        ([None, 0.0, None], [1]),
+        ([False, True, False], [1]),
+    ]
+    for numbers, kept in rows:
+        for policy in POLICIES:
+            found = rs.dedup(["the same six words as before"] * 3, schema, policy=policy, keep=make(numbers))
+            assert found.positions.tolist() == kept, numbers
+    mixed: list[Any] = [2**53, float(2**53), Decimal(2**53 + 1)]
+    assert rs.dedup(["the same six words"] * 3, schema, keep=mixed).positions.tolist() == [2]
+    for wrong, found_in_it in (([1, "2", 3], "str at position 1"), ([1, 2], "2 numbers")):
+        with pytest.raises(rs.InvalidParameterError, match=f"keep: found {found_in_it}, expected"):
+            rs.dedup(["a", "b", "c"], schema, keep=wrong)
+
+
 def test_dedup_within_a_budget_and_little_memory(schema: rs.Schema) -> None:
     documents = [f"{text} of many copies" for text in texts(40, seed=5) for _ in range(20)]
     whole = rs.dedup(documents, schema)
@@ -286,6 +317,45 @@ def test_tables_in_files(tmp_path: Path, ending: str) -> None:
         assert rs.dedup(path, nulls="skip").kept.tolist() == [True, False, True]
 
 
+def test_databases_and_html_are_read(tmp_path: Path) -> None:
+    """As the tool reads them; what this package does not read is refused with what to do."""
+    path, page = tmp_path / "a.db", "<html><script>x()</script><p>%s</p><b>more</b></html>"
+    with sqlite3.connect(path) as database:
+        database.execute("create table pages (id, text)")
+        database.executemany("insert into pages values (?, ?)", zip(KEYS, DOCUMENTS))
+    assert list(rs.read_files(path)) == list(zip(KEYS, DOCUMENTS))
+    assert rs.dedup(path).duplicates == rs.dedup(list(zip(KEYS, DOCUMENTS))).duplicates
+    with sqlite3.connect(path) as database:
+        database.execute("create table other (id, text)")
+    database.close()
+    assert list(rs.read_files(path, table="pages")) == list(zip(KEYS, DOCUMENTS))
+    with pytest.raises(ValueError, match=r"a\.db.*table= of read_files"):
+        list(rs.read_files(path))
+    for address in ("s3://bucket/a.jsonl", "https://example.org/a.jsonl"):
+        with pytest.raises(OSError, match="which this package does not have: download it"):
+            rs.read_files(address).__next__()
+    schema = rs.Schema(text=rs.Text.words(2), minhash=rs.MinHash(128, threshold=0.7), html=True)
+    plain = rs.Schema(text=rs.Text.words(2), minhash=rs.MinHash(128, threshold=0.7), seed=schema.seed)
+    assert schema.html and plain == schema and pickle.loads(pickle.dumps(schema)).html
+    assert eval(repr(schema), vars(rs)) == schema and not rs.Schema(minhash=rs.MinHash(64)).html
+    assert schema.extract(page % "one &amp; two").split() == ["one", "&", "two", "more"]
+    pages = [page % text for text in DOCUMENTS]
+    bare = rs.Schema(text=rs.Text.words(2), minhash=rs.MinHash(128, threshold=0.7))
+    taken = [schema.extract(text) for text in pages]
+    assert schema.features(pages[0]).size == bare.features(taken[0]).size < bare.features(pages[0]).size
+    for policy in POLICIES:
+        found, expected = rs.dedup(pages, schema, policy=policy), rs.dedup(taken, bare, policy=policy)
+        assert [d.similarity for d in found.duplicates] == pytest.approx([d.similarity for d in expected.duplicates])
+    assert rs.explain(pages[0], pages[0], schema).a == taken[0]
+    made, report = tmp_path / "html.rsm", tmp_path / "pages.jsonl"
+    report.write_text("".join(json.dumps({"id": k, "text": t}) + "\n" for k, t in zip(KEYS, pages)))
+    _lines("build", made, report, "--html", "--words", "2", "--threshold", "0.7")
+    with rs.Store.open(made) as store:
+        assert store.schema == schema and store.query(pages[3], limit=1)[0].similarity == 1.0
+    with pytest.raises(rs.InvalidParameterError, match="html: found True, expected text, and no seed"):
+        rs.Schema(text=rs.Text.words(2), minhash=rs.MinHash(64), html=True, seed=1)
+
+
 def test_what_is_no_text_is_refused(schema: rs.Schema) -> None:
     pa = pytest.importorskip("pyarrow")
     with pytest.raises(rs.InvalidParameterError, match="null at position 70000"):
@@ -324,8 +394,8 @@ def _lines(*arguments: str | Path) -> list[str]:
     ran = subprocess.run(
         [tool(), *map(str, arguments)], capture_output=True, check=False, text=True
     )
-    if "which this build does not read" in ran.stderr:
-        pytest.skip("the command-line tool is built without the feature tables")
+    if re.search("not part of this build|which this build does not|this build does not write", ran.stderr):
+        pytest.skip("the command-line tool is built without a feature of its")
     assert ran.returncode in (0, 1), ran.stderr
     return ran.stdout.splitlines()
 
@@ -547,6 +617,18 @@ def test_only_named_columns_are_looked_at(schema: rs.Schema) -> None:
             rs.dedup(corpus, schema, key="url")
     with pytest.raises(TypeError, match="documents: found int at position 1"):
         rs.dedup(pd.DataFrame({"text": ["a", 1]}), schema)
+    # Arrow's interface has the addresses of objects, which are neither keys nor texts.
+    with pytest.raises(TypeError, match="key: found object at position 0"):
+        rs.dedup(odd.select(pl.col("mixed").alias("id").shift(-1), "text").head(2), schema)
+
+    class Failing(type(frame)):  # type: ignore[misc]
+        def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+            raise MemoryError
+
+        _constructor = property(lambda self: Failing)
+
+    with pytest.raises(MemoryError):
+        rs.dedup(Failing({"text": ["a", "b"]}), schema)
 
 
 def test_documents_without_a_text_are_left_out_where_asked(schema: rs.Schema, tmp_path: Path) -> None:

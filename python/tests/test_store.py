@@ -8,7 +8,7 @@ import pickle
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -498,23 +498,41 @@ def test_a_lock_of_this_process_is_named(path: Path, schema: rs.Schema) -> None:
 
 
 def test_answers_travel_and_become_columns(store: rs.Store, schema: rs.Schema) -> None:
-    pa, pd, pl = (pytest.importorskip(name) for name in ("pyarrow", "pandas", "polars"))
+    pa, pd, pl, duckdb = (pytest.importorskip(name) for name in ("pyarrow", "pandas", "polars", "duckdb"))
     store.insert_many([TEXT, TEXT + " more", "other words than these"], ["a", b"\xff", None], payloads=[b"A", b"", b""])
     for made in (*store.query(TEXT, payloads=True), *store.query(TEXT), *store.records()):
         again = pickle.loads(pickle.dumps(made))
         assert again == made and repr(again) == repr(made) and type(again) is type(made)
         assert (again.key_bytes, again.payload) == (made.key_bytes, made.payload)
-    clusters = store.clusters()
-    assert clusters.arrays()["cluster"].tolist() == [0, 0] and clusters.arrays()["id"].tolist() == [0, 1]
-    assert pd.DataFrame(clusters.arrays()).shape == pl.DataFrame(clusters.arrays()).shape == (2, 2)
-    assert clusters.to_arrow().column_names == ["cluster", "id"]
-    assert store.pairs().to_arrow().to_pydict()["b"] == [1]
-    assert store.pairs(threshold=1.0).to_arrow().schema.names == ["a", "b", "similarity"]
-    found = rs.dedup([("a", TEXT), ("b", TEXT)], schema).to_arrow()
-    assert found.to_pylist()[0] | {"similarity": 1.0} == {
-        "position": 1, "survivor": 0, "similarity": 1.0, "is_exact": True, "distance": None, "key": "b", "survivor_key": "a"
-    }  # fmt: skip
-    assert rs.dedup([], schema).to_arrow().schema == found.schema and isinstance(found, pa.Table)
+    # A key that is not UTF-8 makes bytes of its column; without such a key it has strings.
+    clusters, pairs, matches = store.clusters(), list(store.pairs()), store.query(TEXT, payloads=True)
+    members = {"cluster": [0, 0], "id": [0, 1], "key": [b"a", b"\xff"]}
+    assert clusters.to_arrow().to_pydict() == pl.DataFrame(clusters).to_dict(as_series=False) == members
+    assert {name: column.tolist() for name, column in clusters.arrays().items()} | {"key": members["key"]} == members
+    assert pd.DataFrame(clusters).to_dict("list") == {"ids": [[0, 1]], "keys": [["a", "\udcff"]]}
+    of_pairs = {name: [getattr(pair, name) for pair in pairs] for name in
+                ("a", "b", "key_a", "key_b", "similarity", "is_exact", "distance")}  # fmt: skip
+    as_bytes = {"key_a": [b"a"], "key_b": [b"\xff"]}
+    assert store.pairs().to_arrow().to_pydict() == of_pairs | as_bytes
+    assert pl.DataFrame(store.pairs()).to_dict(as_series=False) == of_pairs | as_bytes
+    fields = ("id", "key", "similarity", "is_exact", "distance", "stamp", "payload")
+    of_matches = {name: [getattr(match, name) for match in matches] for name in fields}
+    assert matches.to_arrow().to_pydict() == of_matches | {"key": [b"a", b"\xff"]}
+    assert pl.DataFrame(matches).columns == list(fields)
+    assert duckdb.sql("select id, key from matches").fetchall() == [(0, b"a"), (1, b"\xff")]
+    # pandas takes no strings that are not UTF-8.
+    store.discard(b"\xff")
+    store.insert("b", TEXT)
+    of_pairs = {name: [getattr(pair, name) for pair in store.pairs()] for name in of_pairs}
+    for rows in (list(store.pairs()), store.pairs()):
+        assert pd.DataFrame(rows).drop(columns="distance").to_dict("list").items() <= of_pairs.items()
+    assert list(pd.DataFrame(store.query(TEXT))) == list(fields)
+    assert list(pd.DataFrame(store.records())) == ["id", "key", "stamp", "payload"]
+    store.discard("b")
+    for empty in (store.pairs(), store.clusters(), store.query("nothing of the kind")):
+        table = pa.table(empty)
+        assert table.num_rows == 0 and pa.string() in table.schema.types
+    assert list(clusters[0][:1]) == [0] and clusters[0:][0].ids == [0, 1] and matches[1:] == [matches[1]]
 
 
 def test_many_sets_of_features_are_sketched_at_once(schema: rs.Schema) -> None:
@@ -536,8 +554,24 @@ def test_values_that_do_not_fit_name_their_parameter(store: rs.Store) -> None:
     for values, message in refused:
         with pytest.raises((TypeError, OverflowError), match=message):
             store.insert_many(["a"], **values)
-    with pytest.raises(TypeError, match="values: expected a NumPy array"):
-        rs.Signatures.from_minhash([[1]])  # type: ignore[arg-type]
+    one, many, array = rs.Signature, rs.Signatures, np.ones((2, 3))
+    misfits: list[tuple[Callable[[], object], str]] = [
+        (lambda: many.from_minhash([[1]]), "values: found <class 'list'>, expected a NumPy array of two dimensions"),  # type: ignore[arg-type]
+        (lambda: many.from_minhash(array), r"found an array of type float64 and shape \(2, 3\), .*asarray"),
+        (lambda: many.from_minhash(array[0].astype(np.uint32)), r"values: .* shape \(3,\), expected .* two dimensions"),
+        (lambda: one.from_minhash(array), "values: found an array of type float64"),
+        (lambda: one.from_minhash([2**32]), "values: found .*, expected whole numbers of 32 bits"),
+        (lambda: one.from_minhash([-1]), "values: found .*, expected whole numbers of 32 bits"),
+        (lambda: many.from_simhash([1]), "fingerprints: found <class 'list'>, expected .* uint64"),  # type: ignore[arg-type]
+        (lambda: many.from_simhash(array), "fingerprints: found an array of type float64"),
+        (lambda: one.from_simhash(1.5), "fingerprint: found <class 'float'>, expected an integer"),  # type: ignore[arg-type]
+        (lambda: one.from_simhash("xyz"), "fingerprint: found xyz, expected"),
+        (lambda: many.from_bytes(store.schema, ["a"]), "rows: found <class 'str'>, expected bytes"),  # type: ignore[list-item]
+    ]
+    for make, message in misfits:
+        with pytest.raises(rs.InvalidParameterError, match=message) as raised:
+            make()
+        assert raised.value.parameter and raised.value.found and raised.value.expected
     assert "payload=b''" in str(inspect.signature(rs.Store.insert))
     assert "payload=b''" in str(inspect.signature(rs.Transaction.upsert))
 

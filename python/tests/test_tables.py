@@ -7,12 +7,16 @@ import datetime
 import decimal
 import gzip
 import json
+import math
 import random
+import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+import resemblance as rs
 from conftest import texts
 from test_corpus import _lines, corpus
 
@@ -236,6 +240,114 @@ def test_data_sets_on_disk(tmp_path: Path) -> None:
     loaded = [datasets.Dataset.from_file(str(shard)) for shard in shards]
     assert [row["id"] for shard in loaded for row in shard] == expected
     assert all(shard.features == rows.features for shard in loaded)
+
+
+# Words that readers of tables like to take for something else.
+ODD_KEYS = [
+    "1", "1.0", "007", "-0", "1e5", "9007199254740993", "NaN", "nan", "None", "null", "NA", "N/A", "true", "2024-01-31",
+    "", " lead", "trail ", "tab\there", 'q"uote', '"', "it's", "back\\slash", "\\t", "\\#3", "new\nline", "a\r\nb", ",", ";",
+    "\u2028", "\x1b[0m", "é", "e\u0301", "\U0001f600", "\ufeffmark", "#note", "=1+1",
+]  # fmt: skip
+SAME = "one and the same text of six words"
+
+
+def _unescaped(key: str) -> str:
+    """As the documentation says of tab-separated reports."""
+    plain = {"\\": "\\", "t": "\t", "n": "\n", "r": "\r"}
+    raw = re.sub(
+        rb"\\(?:x(..)|(.))",
+        lambda m: bytes([int(m[1], 16)]) if m[1] else plain[m[2].decode()].encode(),
+        key.encode(),
+    )
+    return raw.decode()
+
+
+@pytest.mark.parametrize("ending", ["tsv", "csv", "jsonl", "json", "parquet"])
+def test_keys_in_reports_are_those_of_the_corpus(tmp_path: Path, ending: str) -> None:
+    """Read by pandas and DuckDB with the options that the documentation names, and joined with the corpus."""
+    pd, duckdb = pytest.importorskip("pandas"), pytest.importorskip("duckdb")
+    source, report = tmp_path / "a.parquet", tmp_path / f"report.{ending}"
+    corpus = pd.DataFrame({"id": ["first", *ODD_KEYS], "text": SAME})
+    pq.write_table(pa.Table.from_pandas(corpus), source)
+    _lines("dedup", source, "-o", tmp_path / "b.parquet", "--report", report)
+    strings: dict[str, Any] = {"dtype": str, "keep_default_na": False}
+    if ending == "tsv":
+        found = pd.read_csv(report, sep="\t", quoting=csv.QUOTE_NONE, **strings)
+        found["dropped"] = found["dropped"].map(_unescaped)
+        rows = duckdb.sql(f"FROM read_csv('{report}', delim='\t', quote='', escape='', all_varchar=true, nullstr='\\N')")
+        keys = [_unescaped(key) for key in rows.df()["dropped"]]
+    elif ending == "csv":
+        found = pd.read_csv(report, lineterminator="\n", **strings)
+        keys = duckdb.sql(f"FROM read_csv('{report}', all_varchar=true, nullstr='\\N')").df()["dropped"].tolist()
+    elif ending == "parquet":
+        found = pd.read_parquet(report)
+        keys = duckdb.sql(f"FROM '{report}'").df()["dropped"].tolist()
+    else:
+        found = pd.read_json(report, lines=ending == "jsonl", dtype=False, convert_dates=False)
+        kinds = "columns={dropped: 'VARCHAR', survivor: 'VARCHAR'}"
+        keys = duckdb.sql(f"FROM read_json('{report}', {kinds})").df()["dropped"].tolist()
+    assert found["dropped"].tolist() == keys == ODD_KEYS
+    joined = corpus.merge(found, left_on="id", right_on="dropped")
+    assert joined["id"].tolist() == ODD_KEYS
+
+
+def test_keys_of_every_type_join_with_their_table(tmp_path: Path) -> None:
+    """A key is a string: of a number its shortest digits, as text; bytes outside UTF-8 stay bytes."""
+    pd, duckdb = pytest.importorskip("pandas"), pytest.importorskip("duckdb")
+    schema = rs.Schema(text=rs.Text.words(2), minhash=rs.MinHash(64))
+    columns: dict[str, tuple[list[Any], list[Any]]] = {
+        "strings": (ODD_KEYS, ODD_KEYS),
+        "integers": ([7, -1, 2**53 + 1], ["7", "-1", "9007199254740993"]),
+        "unsigned": (np.array([7, 2**64 - 1], dtype=np.uint64), ["7", "18446744073709551615"]),
+        "floats": ([1.0, 0.1, -2.5, math.nan, None], ["1.0", "0.1", "-2.5", None, None]),
+        "large": ([1e22, 1e-7, 5e-324, 1.5e300, 1e16], None),  # type: ignore[dict-item]
+        "decimals": ([decimal.Decimal("1.10"), decimal.Decimal("2.00")], ["1.10", "2.00"]),
+        "missing": ([None, "a", None], [None, "a", None]),
+    }
+    for name, (ids, expected) in columns.items():
+        frame = pd.DataFrame({"id": pd.Series(["first", *ids][1:]), "text": SAME})
+        table = pa.table({"id": ids, "text": [SAME] * len(ids)})
+        if name == "large":
+            pq.write_table(pa.table({"id": [0.5, *ids], "text": [SAME] * 6}), tmp_path / "a.parquet")
+            expected = [key for key, _ in rs.read_files(tmp_path / "a.parquet")][1:]
+        rows = [("first", SAME), *zip(ids, [SAME] * len(ids))]
+        forms: dict[str, Any] = {"rows": rows, "frame": frame, "table": table}
+        for form, corpus in forms.items():
+            found = rs.dedup(corpus, schema)
+            wanted = expected if form == "rows" else expected[1:]
+            assert [d.key for d in found.duplicates] == wanted, (name, form)
+            assert [key for key in found.annotations()["survivor"] if key is not None][:1] == (
+                ["first"] if form == "rows" else expected[:1] if expected[0] is not None else []
+            )
+            report = found.to_arrow()
+            assert report.schema.field("key").type == pa.string() and report["key"].to_pylist() == wanted
+        keyed = frame.assign(id=expected).dropna(subset="id")
+        report = rs.dedup(rows, schema).to_arrow()
+        assert len(keyed.merge(report.to_pandas(), left_on="id", right_on="key")) == len(keyed)
+        joined = duckdb.sql("select count(*) from keyed join report on keyed.id = report.key").fetchall()
+        assert joined == [(len(keyed),)]
+        pairs = pa.table(rs.pairs(rows, schema))
+        assert set(pairs["key_b"].to_pylist()) == set(expected) and pairs.schema.field("key_b").type == pa.string()
+
+
+def test_keys_outside_utf_8_stay_bytes(tmp_path: Path) -> None:
+    keys = [b"first", b"a\xff", b"\xffb"]
+    rows = [(key, SAME) for key in keys]
+    schema = rs.Schema(text=rs.Text.words(2), minhash=rs.MinHash(64))
+    found = rs.dedup(rows, schema)
+    assert [d.key for d in found.duplicates] == keys[1:]
+    assert [found.to_arrow()[name].to_pylist() for name in ("key", "survivor_key")] == [keys[1:], keys[:1] * 2]
+    assert set(pa.table(rs.pairs(rows, schema))["key_b"].to_pylist()) == set(keys[1:])
+    assert pa.table(rs.clusters(rows, schema))["key"].to_pylist() == keys
+    path = tmp_path / "a.rsm"
+    rs.bulk_build(path, rows, schema)
+    for line in _lines("pairs", path, "--format", "jsonl"):
+        pair = json.loads(line)
+        names = ("key_a", "key_b")
+        raw = [pair[name].encode() if pair[name] else bytes.fromhex(pair[f"{name}_hex"]) for name in names]
+        assert set(raw) <= set(keys)
+    with rs.Store.open(path) as store:
+        assert [store[key].key_bytes for key in store] == keys == [store[key].key_bytes for key in keys]
 
 
 @pytest.mark.parametrize("package", ["pandas", "polars", "csv"])

@@ -76,7 +76,8 @@ from .reports import (
 )
 from .schema import Containment, MinHash, SimHash, Text
 
-for _class in (Cluster, Clusters, Matches, Overlaps, Signatures):
+# Not `Clusters` and `Matches`: polars reads sequences one by one, and these through Arrow's interface.
+for _class in (Cluster, Overlaps, Signatures):
     _Sequence.register(_class)
 
 __all__ = [

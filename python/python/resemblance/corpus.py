@@ -8,7 +8,7 @@ A corpus is anything of these:
 - a table: pyarrow, pandas, polars (lazy frames too), DuckDB, `datasets` (streamed ones too), or a mapping of
   columns. `text` and `key` name the columns; no others are looked at;
 - a path, as `str` or `Path`, or several paths, read as `read_files` and the command-line tool read them: JSON Lines,
-  CSV, TSV, Parquet and Arrow files, text files and folders of them, plain or compressed.
+  CSV, TSV, Parquet, Arrow and SQLite files, text files and folders of them, plain or compressed.
 
 Positions count its documents from 0. The key of a document is its `id` where it has one; another `key` must be there in
 every document, and with `key=None` ids are left alone. A string or a number is a key, and documents without one have
@@ -23,6 +23,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from decimal import Decimal
 from itertools import chain, islice
 from numbers import Integral, Real
 from pathlib import Path
@@ -46,6 +47,7 @@ from ._native import (
     arrow_list,
     banding_choice,
     evaluate_sample,
+    float_key,
 )
 from .errors import InvalidParameterError
 from .reports import BandingChoice, BulkReport, Evaluation, Progress
@@ -70,6 +72,9 @@ __all__ = [
 _T = TypeVar("_T")
 _Callback = Callable[[Progress], object]
 _Nulls = Literal["refuse", "skip"]
+# What a table raises whose columns Arrow's interface does not have, such as objects of several types and integers of
+# 128 bits, or whose package finds no pyarrow.
+_NOT_OF_ARROW = (TypeError, ValueError, OverflowError, NotImplementedError, ImportError)
 # Documents that are read from an iterable at once, and from a list, whose documents are in memory anyway.
 _TOGETHER = 2_048
 _LISTED_TOGETHER = 65_536
@@ -90,12 +95,14 @@ def read_files(
     *,
     text: str = "text",
     key: str | None = "id",
+    table: str | None = None,
     nulls: _Nulls = "refuse",
 ) -> Iterator[tuple[str, str]]:
     """Reads keys and texts of files as the command-line tool does: of each line of JSON Lines files the fields `key`
-    and `text`, of each row of CSV, TSV, Parquet and Arrow files the columns of these names, of any other file its
-    path and all of it; of a folder all its files, by name. What a file is, is told by its content and its name. All
-    but Parquet and Arrow files may be compressed with gzip, Zstandard, bzip2 or xz.
+    and `text`, of each row of CSV, TSV, Parquet, Arrow and SQLite files the columns of these names, of any other file
+    its path and all of it; of a folder all its files, by name. The content and the name of a file decide what it is.
+    All but Parquet, Arrow and SQLite files may be compressed with gzip, Zstandard, bzip2 or xz. `table` names the
+    table or view of a SQLite database that has several.
 
     A document without an `id`, and every one with `key=None`, has its file and the number of its line or row as key,
     and a text file its path. A bad document is a `ValueError` that names the file and the line; with `nulls="skip"`
@@ -103,15 +110,15 @@ def read_files(
 
     >>> for key, text in read_files("corpus.jsonl.gz"): ...
     """
-    for texts, keys in _files(paths, text, key, nulls):
+    for texts, keys in _files(paths, text, key, nulls, table):
         for own, found in zip(keys, texts):
             if own is not None and found is not None:
                 yield own, found
 
 
-def _files(paths: Any, text: str, key: str | None, nulls: _Nulls) -> CorpusFiles:
+def _files(paths: Any, text: str, key: str | None, nulls: _Nulls, table: str | None = None) -> CorpusFiles:
     several = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
-    return CorpusFiles(several, text, key, skip_nulls=nulls == "skip")
+    return CorpusFiles(several, text, key, table=table, skip_nulls=nulls == "skip")
 
 
 _Batch = tuple[Any, "list[str | bytes | None] | Any | None"]
@@ -146,11 +153,11 @@ def _unchecked(corpus: Any, text: str, key: str | None, nulls: _Nulls) -> Iterat
         # Of the package `datasets`: row by row it makes a dictionary of each.
         names = _named(corpus.column_names, text, key)
         for table in corpus.select_columns(names).with_format("arrow").iter(batch_size=_TOGETHER):
-            yield from _arrow(table, text, key)
+            yield from _arrow(ArrowBatches(table, text, key))
     elif hasattr(corpus, "collect_schema") or hasattr(corpus, "columns"):
         yield from _frame(corpus, text, key)
     elif hasattr(corpus, "__arrow_c_stream__") or hasattr(corpus, "__arrow_c_array__"):
-        yield from _arrow(corpus, text, key)
+        yield from _arrow(ArrowBatches(corpus, text, key))
     else:
         items = iter(corpus)
         together = _LISTED_TOGETHER if isinstance(corpus, (list, tuple)) else _TOGETHER
@@ -173,8 +180,8 @@ def _named(names: Iterable[Any], text: str, key: str | None) -> list[str]:
     return wanted
 
 
-def _arrow(table: Any, text: str, key: str | None) -> Iterator[_Batch]:
-    for texts, keys in ArrowBatches(table, text, key):
+def _arrow(batches: ArrowBatches) -> Iterator[_Batch]:
+    for texts, keys in batches:
         yield (arrow_list(texts) if texts.null_count else texts), keys
 
 
@@ -192,16 +199,19 @@ def _frame(frame: Any, text: str, key: str | None) -> Iterator[_Batch]:
         chosen = frame.project(", ".join('"' + name.replace('"', '""') + '"' for name in names))
     else:
         chosen = frame.select(names)
-    try:
-        batches = ArrowBatches(chosen, text, key)
-    except Exception:
-        # Objects, and numbers that Arrow's interface does not have. What they are is checked one by one.
-        if not hasattr(chosen, "iloc") and not hasattr(chosen, "to_dict"):
-            raise
-        yield from _columns({name: chosen[name].__iter__() for name in names}, text, key)
-        return
-    for texts, keys in batches:
-        yield (arrow_list(texts) if texts.null_count else texts), keys
+    # Of pandas and polars values can be read one by one.
+    is_frame = hasattr(chosen, "iloc") or hasattr(chosen, "to_dict")
+    # For objects Arrow's interface of polars has their addresses.
+    if not is_frame or not any(str(chosen[name].dtype) == "Object" for name in names):
+        try:
+            batches = ArrowBatches(chosen, text, key)
+        except _NOT_OF_ARROW:
+            if not is_frame:
+                raise
+        else:
+            yield from _arrow(batches)
+            return
+    yield from _columns({name: chosen[name].__iter__() for name in names}, text, key)
 
 
 def _columns(columns: Mapping[str, Any], text: str, key: str | None) -> Iterator[_Batch]:
@@ -233,7 +243,17 @@ def _split(batch: list[Any], text: str, key: str | None) -> _Batch:
 
 def _is_null(value: Any) -> bool:
     # Of pandas a missing value may be a float that is no number, or an object of its own.
-    return value is None or (isinstance(value, float) and math.isnan(value)) or type(value).__name__ == "NAType"
+    is_nan = isinstance(value, (float, np.floating, Decimal)) and math.isnan(value)
+    return value is None or is_nan or type(value).__name__ == "NAType"
+
+
+def _number(found: Any) -> int | float | Decimal | None:
+    """A number as Python's own, which compares exactly with numbers of other types; `None` for anything else."""
+    if isinstance(found, (Integral, np.bool_)):
+        return int(found)
+    if isinstance(found, Real):
+        return float(found)
+    return found if isinstance(found, Decimal) else None
 
 
 def _check_texts(documents: list[Any], position: int, nulls: _Nulls) -> None:
@@ -255,14 +275,15 @@ def _key(found: Any, position: int) -> str | bytes | None:
         return found
     if _is_null(found):
         return None
-    if isinstance(found, Integral) and not isinstance(found, bool):
-        return str(int(found))
-    if isinstance(found, Real) and not isinstance(found, (bool, np.bool_)):
-        return repr(float(found)) if math.isfinite(found) else None
-    if type(found).__name__ == "Decimal":
-        return str(found)
-    kind = type(found).__name__
-    raise TypeError(f"key: found {kind} at position {position}, expected a string or a number")
+    number = None if isinstance(found, (bool, np.bool_)) else _number(found)
+    if number is None:
+        kind = type(found).__name__
+        raise TypeError(f"key: found {kind} at position {position}, expected a string or a number")
+    return float_key(number) if isinstance(number, float) else str(number)
+
+
+def _key_bytes(key: str | bytes | None) -> bytes | None:
+    return key.encode("utf-8", "surrogateescape") if isinstance(key, str) else key
 
 
 def _present(documents: Any, keys: Any) -> tuple[Any, Any, list[int] | None]:
@@ -452,20 +473,25 @@ class Dedup:
         return [document for document, kept in zip(documents, self.kept) if kept]
 
     def to_arrow(self) -> Any:
-        """The duplicates as a table of pyarrow, with a row for each and the fields of `Duplicate` as columns."""
+        """The duplicates as a table of pyarrow, with a row for each and the fields of `Duplicate` as columns. Keys are
+        strings; where one of them is not UTF-8, they are bytes.
+        """
         import pyarrow as pa
 
+        rows, names = self.duplicates, ("key", "survivor_key")
+        keys = {name: pa.array([_key_bytes(getattr(row, name)) for row in rows], pa.binary()) for name in names}
         kinds = {
             "position": pa.uint64(),
             "survivor": pa.uint64(),
             "similarity": pa.float64(),
             "is_exact": pa.bool_(),
             "distance": pa.uint32(),
-            "key": pa.string(),
-            "survivor_key": pa.string(),
         }
-        columns = {name: [getattr(found, name) for found in self.duplicates] for name in kinds}
-        return pa.table(columns, schema=pa.schema(list(kinds.items())))
+        columns = {name: pa.array([getattr(row, name) for row in rows], kind) for name, kind in kinds.items()}
+        try:
+            return pa.table(columns | {name: column.cast(pa.string()) for name, column in keys.items()})
+        except pa.ArrowInvalid:
+            return pa.table(columns | keys)
 
     def annotations(self) -> dict[str, list[Any]]:
         """What became of each document, as columns to put beside those of the corpus, in its order:
@@ -558,7 +584,8 @@ def dedup(
     own = snapshot.schema if snapshot is not None else _schema(schema)
     if snapshot is not None and schema is not None and schema != own:
         raise ValueError("schema: found another than that of the store, expected the same or none")
-    is_first = policy == "first" and isinstance(keep, str) and keep == "first"
+    named = keep if isinstance(keep, str) else None
+    is_first = policy == named == "first"
     if budget is not None and not is_first:
         raise ValueError("budget: found another policy or rule, expected 'first' of both")
     exact = _is_exact(False if budget is not None and exact is None else exact, corpus, own)
@@ -578,12 +605,13 @@ def dedup(
         for batch in batches:
             # Without their keys, which need not differ.
             stored.insert_many(batch.documents, threads=threads)
-            if keep == "longest":
-                lengths.extend(len(document or "") for document in _key_list(batch.documents))
+            if named == "longest":
+                texts = (document or "" for document in _key_list(batch.documents))
+                lengths.extend(len(own.extract(document) if own.html else document) for document in texts)
             positions.extend(batch.positions)
             all_keys.extend(() if batch.keys is None else batch.keys)
         stored.finish(progress=progress)
-        rule = lengths if keep == "longest" else _keep_rule(keep, batches.count, positions)
+        rule = lengths if named == "longest" else _keep_rule(keep, batches.count, positions)
         rows = stored.duplicates(
             policy, rule, threads=threads, max_bucket=max_bucket, progress=progress
         )
@@ -673,13 +701,21 @@ class _Unknown:
 
 
 def _keep_rule(keep: Any, documents: int, positions: list[int]) -> Any:
+    """The rule as a word, or as the ranks of numbers: a float does not hold every integer and decimal."""
     if isinstance(keep, str):
         return keep
-    scores = [float(score) for score in keep]
+    scores: list[int | float | Decimal | None] = []
+    for position, score in enumerate(keep):
+        # Those of a column of pyarrow are objects of its own.
+        value = score.as_py() if hasattr(score, "as_py") else score
+        number = None if _is_null(value) else _number(value)
+        if number is None and not _is_null(value):
+            raise _invalid("keep", f"{type(value).__name__} at position {position}", "a number, or None for the last")
+        scores.append(number)
     if len(scores) != documents:
-        found = f"{len(scores)} numbers"
-        raise ValueError(f"keep: found {found}, expected one for each of {documents} documents")
-    return [scores[position] for position in positions]
+        raise _invalid("keep", f"{len(scores)} numbers", f"one for each of {documents} documents")
+    ranks = {score: float(rank) for rank, score in enumerate(sorted({score for score in scores if score is not None}))}
+    return [math.nan if score is None else ranks[score] for score in (scores[position] for position in positions)]
 
 
 def _key_list(keys: Any) -> list[str | bytes | None]:
