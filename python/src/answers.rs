@@ -9,7 +9,7 @@ use arrow_array::{
 use arrow_schema::{Field, Fields};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyCapsule, PyIterator, PyList, PyTuple};
+use pyo3::types::{PyCapsule, PyIterator, PyList};
 use pyo3_arrow::ffi::{ArrayIterator, to_stream_pycapsule};
 use resemblance::Revision;
 use resemblance::search::Scope;
@@ -102,11 +102,39 @@ pub(crate) fn key_values<'a>(
 
 /// The fields of a class as `dataclasses` has them: pandas makes columns of lists of its objects.
 pub(crate) fn dataclass_fields<'py>(py: Python<'py>, names: &[&str]) -> Report<'py> {
-    let made = py
-        .import("dataclasses")?
-        .call_method1("make_dataclass", ("Fields", names))?;
-    made.getattr("__dataclass_fields__")
+    let make = py.import("dataclasses")?.getattr("make_dataclass")?;
+    make.call1(("Fields", names))?
+        .getattr("__dataclass_fields__")
 }
+
+/// Lets objects of a class travel by `pickle`, and gives the class its fields for `dataclasses`. One after a semicolon
+/// travels only.
+macro_rules! row {
+    ($class:ident { $($field:ident: $kind:ty),+ $(; $rest:ident: $rest_kind:ty)? }) => {
+        #[pymethods]
+        impl $class {
+            #[classattr]
+            fn __dataclass_fields__(py: Python<'_>) -> Report<'_> {
+                crate::answers::dataclass_fields(py, &[$(stringify!($field)),+])
+            }
+
+            /// Makes an object of its fields, as `pickle` does.
+            #[staticmethod]
+            fn _of_fields($($field: $kind,)+ $($rest: $rest_kind)?) -> Self {
+                Self { $($field,)+ $($rest)? }
+            }
+
+            fn __reduce__<'py>(
+                slf: &Bound<'py, Self>,
+            ) -> PyResult<Bound<'py, pyo3::types::PyTuple>> {
+                let it = slf.get();
+                let fields = ($(&it.$field,)+ $(&it.$rest)?);
+                (slf.get_type().getattr("_of_fields")?, fields).into_pyobject(slf.py())
+            }
+        }
+    };
+}
+pub(crate) use row;
 
 /// An object with Arrow's interface as a table of pyarrow.
 pub(crate) fn arrow_table<'py>(rows: &Bound<'py, PyAny>) -> Report<'py> {
@@ -154,16 +182,15 @@ impl From<&resemblance::Match> for Match {
     }
 }
 
-/// The fields of a match, as `pickle` keeps them.
-type MatchFields = (
-    u64,
-    Option<Key>,
-    Option<f64>,
-    bool,
-    Option<u32>,
-    u64,
-    Option<Vec<u8>>,
-);
+row!(Match {
+    id: u64,
+    key: Option<Key>,
+    similarity: Option<f64>,
+    is_exact: bool,
+    distance: Option<u32>,
+    stamp: u64,
+    payload: Option<Vec<u8>>
+});
 
 /// A similarity and a distance as `repr` has them.
 pub(crate) fn measures(similarity: Option<f64>, distance: Option<u32>) -> String {
@@ -179,53 +206,10 @@ pub(crate) fn measures(similarity: Option<f64>, distance: Option<u32>) -> String
 
 #[pymethods]
 impl Match {
-    #[classattr]
-    fn __dataclass_fields__(py: Python<'_>) -> Report<'_> {
-        let measures = ["similarity", "is_exact", "distance"];
-        dataclass_fields(
-            py,
-            &[&["id", "key"][..], &measures, &["stamp", "payload"]].concat(),
-        )
-    }
-
     /// Its key as bytes, `None` if it has none.
     #[getter]
     fn key_bytes(&self) -> Option<&[u8]> {
         self.key.as_ref().map(|key| key.0.as_slice())
-    }
-
-    /// Makes a match of its fields, as `pickle` does.
-    #[staticmethod]
-    fn _of_fields(fields: MatchFields) -> Self {
-        let (id, key, similarity, is_exact, distance, stamp, payload) = fields;
-        Self {
-            id,
-            key,
-            similarity,
-            is_exact,
-            distance,
-            stamp,
-            payload,
-        }
-    }
-
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
-        let (py, it) = (slf.py(), slf.get());
-        let key = it.key_bytes().map(|key| PyBytes::new(py, key));
-        let payload = it
-            .payload
-            .as_deref()
-            .map(|payload| PyBytes::new(py, payload));
-        let fields = (
-            it.id,
-            key,
-            it.similarity,
-            it.is_exact,
-            it.distance,
-            it.stamp,
-            payload,
-        );
-        (slf.get_type().getattr("_of_fields")?, (fields,)).into_pyobject(py)
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
@@ -463,16 +447,10 @@ impl Record {
     }
 }
 
-/// The fields of a record, as `pickle` keeps them.
-type RecordFields = (u64, Option<Key>, u64, Vec<u8>, Py<Signature>);
+row!(Record { id: u64, key: Option<Key>, stamp: u64, payload: Vec<u8>; signature: Py<Signature> });
 
 #[pymethods]
 impl Record {
-    #[classattr]
-    fn __dataclass_fields__(py: Python<'_>) -> Report<'_> {
-        dataclass_fields(py, &["id", "key", "stamp", "payload"])
-    }
-
     /// The id of the document.
     #[getter]
     fn id(&self) -> u64 {
@@ -512,27 +490,6 @@ impl Record {
     fn __eq__(&self, other: &Self) -> bool {
         let [own, others] = [self, other].map(|it| (it.id, &it.key, it.stamp, &it.payload));
         own == others && self.signature.get().signature == other.signature.get().signature
-    }
-
-    /// Makes a record of its fields, as `pickle` does.
-    #[staticmethod]
-    fn _of_fields(fields: RecordFields) -> Self {
-        let (id, key, stamp, payload, signature) = fields;
-        Self {
-            id,
-            key,
-            stamp,
-            payload,
-            signature,
-        }
-    }
-
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
-        let (py, it) = (slf.py(), slf.get());
-        let key = it.key_bytes().map(|key| PyBytes::new(py, key));
-        let payload = PyBytes::new(py, &it.payload);
-        let fields = (it.id, key, it.stamp, payload, it.signature.bind(py));
-        (slf.get_type().getattr("_of_fields")?, (fields,)).into_pyobject(py)
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {

@@ -8,7 +8,7 @@ use resemblance::exact::{FeatureSet, SharedPassage, SharedSpans, WeightedSet};
 use resemblance_corpus::verification::Explanation;
 
 use crate::errors::OrRaise;
-use crate::keys::Key;
+use crate::keys::{Key, features_of};
 use crate::python::{Report, choice, object};
 use crate::schema::{Schema, TextFields, weighted_features};
 use crate::waiting::released;
@@ -20,10 +20,8 @@ type Weights = WeightedSet<Vec<u8>>;
 type Measure<T> = fn(&T, &T) -> f64;
 
 fn set_of(features: &Bound<'_, PyAny>) -> PyResult<Features> {
-    let features = features
-        .try_iter()?
-        .map(|feature| Ok(feature?.extract::<Key>()?.0));
-    features.collect()
+    let read = features_of(features)?.map(|feature| Ok(feature?.extract::<Key>()?.0));
+    read.collect()
 }
 
 fn weights_of(weights: &Bound<'_, PyDict>) -> PyResult<Weights> {

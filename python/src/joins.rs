@@ -14,7 +14,7 @@ use resemblance::{Bounds, DocumentId, Error, Family, Phase, Snapshot};
 
 use crate::answers::{
     Columns, Measures, are_texts, arrow_stream, arrow_table, dataclass_fields, key_values,
-    measures, numbers, with_measures,
+    measures, numbers, row, with_measures,
 };
 use crate::errors::OrRaise;
 use crate::keys::Key;
@@ -90,14 +90,18 @@ impl Pair {
     }
 }
 
+row!(Pair {
+    a: u64,
+    b: u64,
+    key_a: Option<Key>,
+    key_b: Option<Key>,
+    similarity: Option<f64>,
+    is_exact: bool,
+    distance: Option<u32>
+});
+
 #[pymethods]
 impl Pair {
-    #[classattr]
-    fn __dataclass_fields__(py: Python<'_>) -> Report<'_> {
-        let measures = ["similarity", "is_exact", "distance"];
-        dataclass_fields(py, &[&["a", "b", "key_a", "key_b"][..], &measures].concat())
-    }
-
     /// Keys do not count: they may not have been read.
     fn __eq__(&self, other: &Self) -> bool {
         let [a, b] = [self, other].map(|it| (it.a, it.b, it.similarity, it.is_exact, it.distance));
@@ -373,6 +377,11 @@ pub(crate) struct Cluster {
 
 #[pymethods]
 impl Cluster {
+    #[classattr]
+    fn __dataclass_fields__(py: Python<'_>) -> Report<'_> {
+        dataclass_fields(py, &["ids", "keys"])
+    }
+
     /// The ids, ascending.
     #[getter]
     fn ids(&self) -> Vec<u64> {
@@ -383,11 +392,6 @@ impl Cluster {
     #[getter]
     fn keys(&self, py: Python<'_>) -> PyResult<Vec<Option<Key>>> {
         released(py, || keys_of(&self.snapshot, &self.ids))
-    }
-
-    #[classattr]
-    fn __dataclass_fields__(py: Python<'_>) -> Report<'_> {
-        dataclass_fields(py, &["ids", "keys"])
     }
 
     fn __len__(&self) -> usize {

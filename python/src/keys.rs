@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyString};
+use pyo3::types::{PyBytes, PyIterator, PyString};
 
 /// The encoding that preserves Python's own file names.
 const ESCAPED: (&str, &str) = ("utf-8", "surrogateescape");
@@ -39,6 +39,17 @@ impl<'py> FromPyObject<'_, 'py> for Key {
             format!("a key is str or bytes, and not {found}; str() makes one of most things");
         Err(PyTypeError::new_err(text))
     }
+}
+
+/// Iterates over the features of a set. One string is no set of its characters.
+pub(crate) fn features_of<'py>(set: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyIterator>> {
+    if set.is_instance_of::<PyString>() || set.is_instance_of::<PyBytes>() {
+        let found = set.get_type().name()?;
+        let text =
+            format!("features: found one {found}, expected a list or another iterable of them");
+        return Err(PyTypeError::new_err(text));
+    }
+    set.try_iter()
 }
 
 impl Key {

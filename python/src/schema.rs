@@ -14,7 +14,7 @@ use resemblance_corpus::HtmlExtractor;
 
 use crate::batches::{Batches, in_shares, sketch, threads_or_all};
 use crate::errors::{OrRaise, invalid, invalid_parameter};
-use crate::keys::Key;
+use crate::keys::{Key, features_of};
 use crate::python::{choice, given, number, object, optional_number};
 use crate::signature::{Signature, Signatures};
 use crate::waiting::released;
@@ -383,8 +383,7 @@ impl Schema {
     /// Makes the signature of a set of features, each `str` or `bytes`: of documents that are no texts, or whose
     /// shingles were made elsewhere. Features that come twice count once.
     fn sketch_features(slf: &Bound<'_, Self>, features: &Bound<'_, PyAny>) -> PyResult<Signature> {
-        let keys = features.try_iter()?;
-        let read = keys.map(|feature| Ok(feature?.extract::<Key>()?.0));
+        let read = features_of(features)?.map(|feature| Ok(feature?.extract::<Key>()?.0));
         let features = read.collect::<PyResult<Vec<_>>>()?;
         let sketcher = &slf.get().parts.sketcher;
         let signature = released(slf.py(), || Ok(sketcher.features(features)?))?;
@@ -407,7 +406,7 @@ impl Schema {
             // Features are hashed at once: their bytes need not be kept.
             let mut together = Vec::new();
             for set in rest.by_ref().take(SETS_TOGETHER) {
-                let hashes = set?.try_iter()?.map(|feature| feature_hash_of(&feature?));
+                let hashes = features_of(&set?)?.map(|feature| feature_hash_of(&feature?));
                 together.push(hashes.collect::<PyResult<Vec<u64>>>()?);
             }
             if together.is_empty() {

@@ -6,6 +6,7 @@ import os
 import random
 import re
 import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -66,6 +67,23 @@ def tool() -> str:
         # An old one may not know what is tested.
         return str(max(built, key=lambda path: path.stat().st_mtime))
     pytest.skip("the command-line tool is not built")
+
+
+def run_tool(*arguments: object, environment: dict[str, str] | None = None) -> bytes:
+    """Runs the tool, and returns its output. A test that needs a feature that is not in it is skipped."""
+    ran = subprocess.run(
+        [tool(), *map(str, arguments)], capture_output=True, check=False, env=environment
+    )
+    said = ran.stderr.decode(errors="replace")
+    if re.search("not part of this build|which this build does not|this build does not write", said):
+        pytest.skip(f"the command-line tool is built without a feature: {said}")
+    assert ran.returncode in (0, 1), said
+    return ran.stdout
+
+
+def tool_lines(*arguments: object) -> list[str]:
+    """The lines that the tool prints."""
+    return run_tool(*arguments).decode().splitlines()
 
 
 @pytest.fixture

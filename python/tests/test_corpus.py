@@ -7,9 +7,7 @@ import json
 import math
 import os
 import pickle
-import re
 import sqlite3
-import subprocess
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -19,7 +17,7 @@ import numpy as np
 import pytest
 
 import resemblance as rs
-from conftest import jaccard, near_pairs, shingles, texts, tool
+from conftest import jaccard, near_pairs, shingles, texts, tool_lines
 
 DOCUMENTS = texts(200, seed=21)
 KEYS = [f"k{i}" for i in range(200)]
@@ -183,6 +181,7 @@ def test_numbers_that_decide_are_compared_exactly(schema: rs.Schema, make: Any) 
             assert found.positions.tolist() == kept, numbers
     mixed: list[Any] = [2**53, float(2**53), Decimal(2**53 + 1)]
     assert rs.dedup(["the same six words"] * 3, schema, keep=mixed).positions.tolist() == [2]
+    wrong: Any
     for wrong, found_in_it in (([1, "2", 3], "str at position 1"), ([1, 2], "2 numbers")):
         with pytest.raises(rs.InvalidParameterError, match=f"keep: found {found_in_it}, expected"):
             rs.dedup(["a", "b", "c"], schema, keep=wrong)
@@ -226,12 +225,12 @@ def test_all_policies_against_a_store_are_those_of_the_tool(tmp_path: Path) -> N
     for file, part in ((old, slice(0, 60)), (new, slice(60, 200))):
         rows = zip(KEYS[part], documents[part])
         file.write_text("".join(json.dumps({"id": k, "text": t}) + "\n" for k, t in rows))
-    _lines("build", one, old, "--words", "2", "--threshold", "0.7")
+    tool_lines("build", one, old, "--words", "2", "--threshold", "0.7")
     report, told = tmp_path / "report.tsv", set()
     for policy in POLICIES:
         for keep in KEEPS:
             rules = ("--policy", policy, "--keep", keep, "--no-header", "--force")
-            _lines("dedup", new, "--against", one, "-o", tmp_path / "kept", "--report", report, *rules)
+            tool_lines("dedup", new, "--against", one, "-o", tmp_path / "kept", "--report", report, *rules)
             with rs.Store.open(one, read_only=True) as store:
                 found = rs.dedup(new, against=store, policy=policy, keep=keep)
                 if keep == "longest":
@@ -349,7 +348,7 @@ def test_databases_and_html_are_read(tmp_path: Path) -> None:
     assert rs.explain(pages[0], pages[0], schema).a == taken[0]
     made, report = tmp_path / "html.rsm", tmp_path / "pages.jsonl"
     report.write_text("".join(json.dumps({"id": k, "text": t}) + "\n" for k, t in zip(KEYS, pages)))
-    _lines("build", made, report, "--html", "--words", "2", "--threshold", "0.7")
+    tool_lines("build", made, report, "--html", "--words", "2", "--threshold", "0.7")
     with rs.Store.open(made) as store:
         assert store.schema == schema and store.query(pages[3], limit=1)[0].similarity == 1.0
     with pytest.raises(rs.InvalidParameterError, match="html: found True, expected text, and no seed"):
@@ -390,18 +389,8 @@ def corpus(request: pytest.FixtureRequest) -> Path:
     return Path(data) / str(request.param) / "docs.jsonl.gz"
 
 
-def _lines(*arguments: str | Path) -> list[str]:
-    ran = subprocess.run(
-        [tool(), *map(str, arguments)], capture_output=True, check=False, text=True
-    )
-    if re.search("not part of this build|which this build does not|this build does not write", ran.stderr):
-        pytest.skip("the command-line tool is built without a feature of its")
-    assert ran.returncode in (0, 1), ran.stderr
-    return ran.stdout.splitlines()
-
-
 def test_pairs_and_clusters_are_those_of_the_tool(corpus: Path) -> None:
-    expected = _lines("pairs", corpus, "--no-header")
+    expected = tool_lines("pairs", corpus, "--no-header")
     pairs = []
     for pair in rs.pairs(corpus):
         a, b = sorted([str(pair.key_a), str(pair.key_b)], key=str.encode)
@@ -413,7 +402,7 @@ def test_pairs_and_clusters_are_those_of_the_tool(corpus: Path) -> None:
         keys = [str(key).encode() for key in cluster.keys]
         rows += [(keys[0], key) for key in keys]
     lines = [f"{name.decode()}\t{key.decode()}" for name, key in sorted(rows)]
-    assert lines == _lines("clusters", corpus, "--no-header")
+    assert lines == tool_lines("clusters", corpus, "--no-header")
 
 
 POLICIES: tuple[Literal["first", "cluster", "representative"], ...] = (
@@ -426,7 +415,7 @@ KEEPS: tuple[Literal["first", "last", "longest"], ...] = ("first", "last", "long
 
 def _same_annotations(corpus: Path, path: Path, found: rs.Dedup, *options: str | Path) -> None:
     """Those of the tool count positions from 1, and say `equal` too."""
-    _lines("dedup", corpus, "--annotate", path, *options)
+    tool_lines("dedup", corpus, "--annotate", path, *options)
     columns = found.annotations()
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     assert len(rows) == len(columns["kept"])
@@ -454,7 +443,7 @@ def test_dedup_is_that_of_the_tool(
 ) -> None:
     report, output = tmp_path / "report.tsv", tmp_path / "kept.jsonl"
     rules = ("--policy", policy, "--keep", keep)
-    _lines("dedup", corpus, "-o", output, "--report", report, "--no-header", *rules)
+    tool_lines("dedup", corpus, "-o", output, "--report", report, "--no-header", *rules)
     found = rs.dedup(corpus, policy=policy, keep=keep)
     assert all(d.is_exact for d in found.duplicates)
     texts = dict(rs.read_files(corpus))
@@ -482,7 +471,7 @@ def test_repeated_parts_are_those_of_the_tool(
     corpus: Path, tmp_path: Path, part: Literal["paragraph", "line"]
 ) -> None:
     output = tmp_path / "trimmed.jsonl"
-    _lines("dedup", corpus, "-o", output, "--level", part)
+    tool_lines("dedup", corpus, "-o", output, "--level", part)
     seen = rs.RepeatedParts(part)
     expected = []
     for _, text in rs.read_files(corpus):
@@ -542,7 +531,7 @@ def test_keys_of_files_are_those_of_the_tool(tmp_path: Path, ending: str) -> Non
             else:
                 with (gzip.open if ending.endswith("gz") else open)(path, "wb") as file:
                     file.write(b"\xef\xbb\xbf" * (ending == "bom.jsonl") + lines)
-        _lines("dedup", path, "-o", f"{tmp_path / 'out'}/", "--report", report, "--force", "--no-header")
+        tool_lines("dedup", path, "-o", f"{tmp_path / 'out'}/", "--report", report, "--force", "--no-header")
         told = [line.split("\t")[0] for line in report.read_text().splitlines()]
         keys = [key for key, _ in rs.read_files(path)]
         assert [json.dumps(key, ensure_ascii=False)[1:-1].replace('\\"', '"') for key in keys[1:]] == told

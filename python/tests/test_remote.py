@@ -5,13 +5,12 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import texts, tool
+from conftest import run_tool, texts
 
 moto = pytest.importorskip("moto.server", reason="moto is not installed")
 boto3 = pytest.importorskip("boto3", reason="moto is not installed")
@@ -38,16 +37,7 @@ def endpoint() -> Iterator[str]:
 
 
 def _dedup(endpoint: str, *arguments: str | Path) -> None:
-    ran = subprocess.run(
-        [tool(), "dedup", *map(str, arguments)],
-        capture_output=True,
-        check=False,
-        env=_environment(endpoint),
-        text=True,
-    )
-    if "--features remote" in ran.stderr:
-        pytest.skip("the command-line tool is built without the feature remote")
-    assert ran.returncode == 0, ran.stderr
+    run_tool("dedup", *arguments, environment=_environment(endpoint))
 
 
 def test_a_bucket_is_read_as_the_same_local_files(endpoint: str, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import WORDS, texts
+from conftest import WORDS, run_tool, texts
 
 import resemblance as rs
 
@@ -290,36 +290,23 @@ def test_the_union_of_shards_answers_as_one_store(spark: SparkSession, tmp_path:
     rss.build_shards(given, SCHEMA, path=str(shards), shards=3, work=work)
 
 
-def tool() -> Path | None:
-    """The command-line tool, if it was built."""
-    named = os.environ.get("RESEMBLANCE_TOOL")
-    if named is not None:
-        return Path(named)
-    target = Path(__file__).parents[2] / "target"
-    found = [target / profile / "resemblance" for profile in ("release", "debug")]
-    return next((path for path in found if path.exists()), None)
-
-
 def test_a_real_corpus(spark: SparkSession, tmp_path: Path) -> None:
-    binary, data = tool(), os.environ.get("RESEMBLANCE_DATA")
-    if binary is None or data is None:
-        pytest.skip("no RESEMBLANCE_DATA, or no command-line tool: a real corpus is not compared")
+    data = os.environ.get("RESEMBLANCE_DATA")
+    if data is None:
+        pytest.skip("RESEMBLANCE_DATA names no corpora: a real corpus is not compared")
     file = tmp_path / "corpus.jsonl"
     with gzip.open(Path(data) / "versions" / "docs.jsonl.gz", "rt", encoding="utf-8") as source:
         file.write_text("".join(line for line, _ in zip(source, range(200))), encoding="utf-8")
-    check_files(spark, binary, file, tmp_path, 0.5, 5)
+    check_files(spark, file, tmp_path, 0.5, 5)
 
 
-def check_files(
-    spark: SparkSession, binary: Path, file: Path, folder: Path, threshold: float, words: int
-) -> None:
+def check_files(spark: SparkSession, file: Path, folder: Path, threshold: float, words: int) -> None:
     """Compares each file with that of the tool."""
     schema = rs.Schema(text=rs.Text.words(words), minhash=rs.MinHash(128, threshold=threshold))
     made = ["--words", str(words), "--threshold", str(threshold), "-q"]
 
     def run(*arguments: str) -> bytes:
-        ran = subprocess.run([binary, *arguments, *made], stdout=subprocess.PIPE, check=True)
-        return ran.stdout
+        return run_tool(*arguments, *made)
 
     # Several splits: lines stand across their ends.
     spark.conf.set("spark.sql.files.maxPartitionBytes", str(file.stat().st_size // 5))
@@ -362,9 +349,6 @@ def write_lines(file: Path, documents: list[tuple[str, str]]) -> Path:
 def test_the_rule_that_says_which_stays_as_the_tool_applies_it(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    binary = tool()
-    if binary is None:
-        pytest.skip("the command-line tool is not built: its files are not compared")
     documents = corpus(160)
     # Of near-duplicates, the later ones are often longer.
     longer = [text + " too" * (n % 3) for n, text in enumerate(documents)]
@@ -380,17 +364,11 @@ def test_the_rule_that_says_which_stays_as_the_tool_applies_it(
         options: dict[str, Any] = {"policy": policy, "key": "key", "work": str(tmp_path / "work")}
         result = rss.dedup(ranked, SCHEMA, **options)
         report = tmp_path / "report.tsv"
-        ran = subprocess.run(
-            [
-                *(str(binary), "dedup", str(file), "-o", "-", "--keep", rule, "--policy", policy),
-                *("-q", "--force", "--report", str(report), "--no-header"),
-                *("--words", "2", "--minhash", "64", "--threshold", "0.6"),
-            ],
-            stdout=subprocess.PIPE,
-            check=True,
-        )
+        bounds = ("--words", "2", "--minhash", "64", "--threshold", "0.6")
+        printed = ("-o", "-", "-q", "--force", "--report", report, "--no-header")
+        expected = run_tool("dedup", file, "--keep", rule, "--policy", policy, *printed, *bounds)
         stays = result.frame.orderBy("place").collect()
-        assert [row["line"] for row in stays] == ran.stdout.decode().splitlines()
+        assert [row["line"] for row in stays] == expected.decode().splitlines()
         told = [line.rpartition("\t")[0] for line in report.read_text().splitlines()]
         assert sorted(lines(result)) == sorted(told) and len(told) > 30
         # Another rule keeps others.
@@ -399,9 +377,6 @@ def test_the_rule_that_says_which_stays_as_the_tool_applies_it(
 
 
 def test_new_files_against_shards_as_the_tool_does_it(spark: SparkSession, tmp_path: Path) -> None:
-    binary = tool()
-    if binary is None:
-        pytest.skip("the command-line tool is not built: its files are not compared")
     rows = list(zip(keys(corpus(200)), corpus(200)))
     old, new = (
         write_lines(tmp_path / name, part)
@@ -409,12 +384,8 @@ def test_new_files_against_shards_as_the_tool_does_it(spark: SparkSession, tmp_p
     )
     one, report = tmp_path / "one.rsm", tmp_path / "report.tsv"
     made = ["--words", "2", "--threshold", "0.6", "--minhash", "64"]
-    subprocess.run([binary, "build", one, old, "-q", *made], check=True)
-    ran = subprocess.run(
-        [binary, "dedup", new, "--against", one, "-o", "-", "--report", report, "--no-header", "-q"],
-        stdout=subprocess.PIPE,
-        check=True,
-    )
+    run_tool("build", one, old, "-q", *made)
+    expected = run_tool("dedup", new, "--against", one, "-o", "-", "--report", report, "--no-header", "-q")
     shards, more = str(tmp_path / "shards"), str(tmp_path / "more")
     work = ["--work", str(tmp_path / "work")]
     # The job ends its session: it is run as from a shell, in a process of its own.
@@ -424,11 +395,11 @@ def test_new_files_against_shards_as_the_tool_does_it(spark: SparkSession, tmp_p
         rss.read_lines(spark, str(new)), against=shards, key="key", work=str(tmp_path / "dedup")
     )
     result.save_rows(str(tmp_path / "lines"))
-    assert parts(tmp_path / "lines") == ran.stdout
+    assert parts(tmp_path / "lines") == expected
     result.save_lines(str(tmp_path / "report"))
     told = [line.rpartition(b"\t")[0] for line in report.read_bytes().splitlines()]
     assert parts(tmp_path / "report").splitlines() == told and len(told) > 10
-    subprocess.run([binary, "add", one, new, "--if-new", "-q"], check=True)
+    run_tool("add", one, new, "--if-new", "-q")
     subprocess.run([*job, "add", str(new), *work, "--shards", shards, "-o", more, "--if-new"], check=True)
     found: set[Any] = set()
     for path in Path(more).glob("*.rsm"):

@@ -27,7 +27,6 @@ from test_spark import (  # noqa: E402
     lines,
     pair_lines,
     session,
-    tool,
 )
 
 import resemblance as rs  # noqa: E402
@@ -47,16 +46,13 @@ def spark() -> Iterator[SparkSession]:
 
 
 def test_files_as_the_command_line_tool_writes_them(spark: SparkSession, tmp_path: Path) -> None:
-    binary = tool()
-    if binary is None:
-        pytest.skip("the command-line tool is not built: its files are not compared")
     file = tmp_path / "corpus.jsonl"
     with file.open("w", encoding="utf-8") as out:
         for n, text in enumerate(corpus(200)):
             key = f"a\tb {n}" if n % 9 == 0 else f"ü{n}"
             out.write(json.dumps({"id": key, "text": text, "n": n}, ensure_ascii=n % 2 == 0) + "\n")
             out.write("\n" if n % 50 == 0 else "")
-    check_files(spark, binary, file, tmp_path, 0.6, 2)
+    check_files(spark, file, tmp_path, 0.6, 2)
 
 
 def test_new_documents_are_compared_with_shards_and_added(spark: SparkSession, tmp_path: Path) -> None:

@@ -542,6 +542,11 @@ def test_many_sets_of_features_are_sketched_at_once(schema: rs.Schema) -> None:
     assert len(schema.sketch_features_many([])) == 0
     with pytest.raises(TypeError, match="str or bytes"):
         schema.sketch_features_many([["a", 1]])  # type: ignore[list-item]
+    # One string is no set of its characters.
+    for text in ("abc", b"abc"):
+        for call in (schema.sketch_features, lambda s: schema.sketch_features_many([s]), lambda s: rs.exact.jaccard(s, s)):
+            with pytest.raises(TypeError, match="features: found one (str|bytes), expected a list"):
+                call(text)  # type: ignore[arg-type]
 
 
 def test_values_that_do_not_fit_name_their_parameter(store: rs.Store) -> None:
@@ -554,7 +559,8 @@ def test_values_that_do_not_fit_name_their_parameter(store: rs.Store) -> None:
     for values, message in refused:
         with pytest.raises((TypeError, OverflowError), match=message):
             store.insert_many(["a"], **values)
-    one, many, array = rs.Signature, rs.Signatures, np.ones((2, 3))
+    one, many = rs.Signature, rs.Signatures
+    array: Any = np.ones((2, 3))
     misfits: list[tuple[Callable[[], object], str]] = [
         (lambda: many.from_minhash([[1]]), "values: found <class 'list'>, expected a NumPy array of two dimensions"),  # type: ignore[arg-type]
         (lambda: many.from_minhash(array), r"found an array of type float64 and shape \(2, 3\), .*asarray"),

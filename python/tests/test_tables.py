@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 import resemblance as rs
-from conftest import texts
-from test_corpus import _lines, corpus
+from conftest import texts, tool_lines
+from test_corpus import corpus
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -83,7 +83,7 @@ def test_real_texts_are_the_same_documents_in_every_form(
     for form in (corpus.name, "a.csv", "a.tsv", "a.parquet", "a.arrow", "a.arrows"):
         source = corpus if form == corpus.name else tmp_path / form
         report = tmp_path / "report.tsv"
-        _lines("dedup", source, "-o", f"{tmp_path / 'out' / form}/", "--report", report, "--force")
+        tool_lines("dedup", source, "-o", f"{tmp_path / 'out' / form}/", "--report", report, "--force")
         found = report.read_bytes()
         expected = expected or found
         assert found == expected, form
@@ -181,7 +181,7 @@ def test_parquet_loses_rows_and_nothing_else(tmp_path: Path, options: dict[str, 
     source, out, report = (tmp_path / name for name in ("a.parquet", "b.parquet", "report.tsv"))
     pq.write_table(_zoo(500), source, row_group_size=128, **options)
     bounds = ("--words", "2", "--threshold", "0.6")
-    _lines("dedup", source, "-o", out, "--report", report, *bounds)
+    tool_lines("dedup", source, "-o", out, "--report", report, *bounds)
     dropped = {int(line.split("\t")[0]) for line in report.read_text().splitlines()[1:]}
     assert 50 < len(dropped) < 450
     before, after = pq.ParquetFile(source), pq.ParquetFile(out)
@@ -217,7 +217,7 @@ def test_arrow_loses_rows_and_nothing_else(tmp_path: Path, stream: bool, codec: 
     table = _zoo(500)
     _write_arrow(table, source, stream=stream, codec=codec)
     bounds = ("--words", "2", "--threshold", "0.6")
-    _lines("dedup", source, "-o", out, "--report", report, *bounds)
+    tool_lines("dedup", source, "-o", out, "--report", report, *bounds)
     dropped = {int(line.split("\t")[0]) for line in report.read_text().splitlines()[1:]}
     kept = table.filter([id not in dropped for id in range(500)])
     assert _same(_read_arrow(out, stream=stream), kept)
@@ -230,10 +230,10 @@ def test_data_sets_on_disk(tmp_path: Path) -> None:
     rows = datasets.Dataset.from_dict({"id": range(300), "text": documents})
     rows.save_to_disk(str(tmp_path / "set"), num_shards=2)
     bounds = ("--words", "2", "--threshold", "0.6")
-    _lines("dedup", tmp_path / "set", "-o", tmp_path / "out", *bounds)
+    tool_lines("dedup", tmp_path / "set", "-o", tmp_path / "out", *bounds)
     lines = "".join(json.dumps({"id": i, "text": text}) + "\n" for i, text in enumerate(documents))
     (tmp_path / "a.jsonl").write_text(lines)
-    _lines("dedup", tmp_path / "a.jsonl", "-o", tmp_path / "b.jsonl", *bounds)
+    tool_lines("dedup", tmp_path / "a.jsonl", "-o", tmp_path / "b.jsonl", *bounds)
     expected = [json.loads(line)["id"] for line in (tmp_path / "b.jsonl").read_text().splitlines()]
     shards = sorted((tmp_path / "out").glob("*.arrow"))
     assert len(shards) == 2
@@ -269,7 +269,7 @@ def test_keys_in_reports_are_those_of_the_corpus(tmp_path: Path, ending: str) ->
     source, report = tmp_path / "a.parquet", tmp_path / f"report.{ending}"
     corpus = pd.DataFrame({"id": ["first", *ODD_KEYS], "text": SAME})
     pq.write_table(pa.Table.from_pandas(corpus), source)
-    _lines("dedup", source, "-o", tmp_path / "b.parquet", "--report", report)
+    tool_lines("dedup", source, "-o", tmp_path / "b.parquet", "--report", report)
     strings: dict[str, Any] = {"dtype": str, "keep_default_na": False}
     if ending == "tsv":
         found = pd.read_csv(report, sep="\t", quoting=csv.QUOTE_NONE, **strings)
@@ -295,12 +295,12 @@ def test_keys_of_every_type_join_with_their_table(tmp_path: Path) -> None:
     """A key is a string: of a number its shortest digits, as text; bytes outside UTF-8 stay bytes."""
     pd, duckdb = pytest.importorskip("pandas"), pytest.importorskip("duckdb")
     schema = rs.Schema(text=rs.Text.words(2), minhash=rs.MinHash(64))
-    columns: dict[str, tuple[list[Any], list[Any]]] = {
+    columns: dict[str, tuple[Any, Any]] = {
         "strings": (ODD_KEYS, ODD_KEYS),
         "integers": ([7, -1, 2**53 + 1], ["7", "-1", "9007199254740993"]),
         "unsigned": (np.array([7, 2**64 - 1], dtype=np.uint64), ["7", "18446744073709551615"]),
         "floats": ([1.0, 0.1, -2.5, math.nan, None], ["1.0", "0.1", "-2.5", None, None]),
-        "large": ([1e22, 1e-7, 5e-324, 1.5e300, 1e16], None),  # type: ignore[dict-item]
+        "large": ([1e22, 1e-7, 5e-324, 1.5e300, 1e16], None),
         "decimals": ([decimal.Decimal("1.10"), decimal.Decimal("2.00")], ["1.10", "2.00"]),
         "missing": ([None, "a", None], [None, "a", None]),
     }
@@ -341,13 +341,13 @@ def test_keys_outside_utf_8_stay_bytes(tmp_path: Path) -> None:
     assert pa.table(rs.clusters(rows, schema))["key"].to_pylist() == keys
     path = tmp_path / "a.rsm"
     rs.bulk_build(path, rows, schema)
-    for line in _lines("pairs", path, "--format", "jsonl"):
+    for line in tool_lines("pairs", path, "--format", "jsonl"):
         pair = json.loads(line)
         names = ("key_a", "key_b")
         raw = [pair[name].encode() if pair[name] else bytes.fromhex(pair[f"{name}_hex"]) for name in names]
         assert set(raw) <= set(keys)
     with rs.Store.open(path) as store:
-        assert [store[key].key_bytes for key in store] == keys == [store[key].key_bytes for key in keys]
+        assert [record.key_bytes for record in store.records()] == keys == [store[key].key_bytes for key in keys]
 
 
 @pytest.mark.parametrize("package", ["pandas", "polars", "csv"])
@@ -366,7 +366,7 @@ def test_csv_as_programs_write_it(tmp_path: Path, package: str) -> None:
             writer.writerows(zip(*columns.values()))
     report = tmp_path / "report.tsv"
     bounds = ("--words", "2", "--threshold", "0.6")
-    _lines("dedup", source, "-o", out, "--report", report, *bounds)
+    tool_lines("dedup", source, "-o", out, "--report", report, *bounds)
     dropped = {line.split("\t")[0] for line in report.read_text().splitlines()[1:]}
     assert dropped
     before = _csv_rows(source)

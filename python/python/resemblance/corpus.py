@@ -552,7 +552,7 @@ def dedup(
     key: str | None = "id",
     nulls: _Nulls = "refuse",
     policy: Literal["first", "cluster", "representative"] = "first",
-    keep: Literal["first", "last", "longest"] | Iterable[float] = "first",
+    keep: Literal["first", "last", "longest"] | Iterable[float | Decimal | None] = "first",
     exact: bool | None = None,
     against: Store | Snapshot | None = None,
     budget: int | None = None,
@@ -568,7 +568,8 @@ def dedup(
     `"cluster"` one document of each cluster stays; with `"representative"` documents are decided in
     the order of the number of their near-duplicates, the most first. `keep` says which of several
     near-duplicates stays: the `"first"`, the `"last"`, the `"longest"`, or the one with the greatest
-    of the numbers that are given, one for each document. `against` is a store whose documents, and
+    of the numbers that are given, one for each document. Integers and decimals are compared exactly, and
+    a document with `None` or NaN comes last. `against` is a store whose documents, and
     whose schema, count as well: documents near one of them go first, by estimates, because a store has
     no texts. Nothing is written to it. Keys need not differ here.
 
@@ -606,8 +607,8 @@ def dedup(
             # Without their keys, which need not differ.
             stored.insert_many(batch.documents, threads=threads)
             if named == "longest":
-                texts = (document or "" for document in _key_list(batch.documents))
-                lengths.extend(len(own.extract(document) if own.html else document) for document in texts)
+                texts: list[Any] = _key_list(batch.documents)
+                lengths.extend(len(own.extract(text) if own.html else text) for text in texts)
             positions.extend(batch.positions)
             all_keys.extend(() if batch.keys is None else batch.keys)
         stored.finish(progress=progress)
