@@ -60,7 +60,7 @@ pub enum Error {
     /// An offline build or a sample was given a key twice. A build leaves no store behind. Leave
     /// one of the documents out, or build with `DuplicateKeys::KeepFirst`.
     #[error(
-        "key {:?} of document {first} came again with document {second}; a key can be there once",
+        "key {:?} of document {first} is repeated by document {second}; keys must be unique",
         String::from_utf8_lossy(key)
     )]
     KeyTwice {
@@ -105,7 +105,8 @@ pub enum Error {
     },
     /// The store was written by a newer release in a format that this one cannot read.
     #[error(
-        "the store has format version {found}, this release reads up to {supported}; use a newer release"
+        "the store has format version {found}, and this release reads up to {supported}; use a newer \
+         release"
     )]
     NewerFormat {
         /// The oldest format version that can read the file.
@@ -135,8 +136,8 @@ pub enum Error {
     /// not know. No file was touched. Build it with a release of redb that it was tried with, such as
     /// the one in its `Cargo.lock`.
     #[error(
-        "this build's release of redb lays out pages in a way that this crate does not know: \
-         {detail}; build it with the redb of its Cargo.lock"
+        "the redb of this build lays out pages in a way that this crate does not know: {detail}; build it \
+         with the redb of its Cargo.lock"
     )]
     UntriedEngine {
         /// A description of the difference.
@@ -169,8 +170,8 @@ pub enum Error {
     /// The documents of an exported stream were made with a different recipe from those of the
     /// store, so their signatures cannot be compared. Import them into a store with the same recipe.
     #[error(
-        "the stream was made by another recipe: {part}: found {found}, expected {expected}, as in the \
-         store"
+        "the stream was made with a different recipe: {part}: found {found}, expected {expected}, as in \
+         the store"
     )]
     OtherRecipe {
         /// The part of the recipe that differs.
@@ -182,7 +183,7 @@ pub enum Error {
     },
     /// An import ended before the end of its stream. Committed documents remain in the store, and
     /// the rest can be imported again.
-    #[error("{source}; the first {documents} documents of the stream are dealt with and stay so")]
+    #[error("{source}; the first {documents} documents of the stream were committed or skipped")]
     ImportStopped {
         /// The number of documents, from the start of the stream, that have been imported and need
         /// not be sent again.
@@ -192,7 +193,7 @@ pub enum Error {
         source: Box<Error>,
     },
     /// The crate was built without a feature that the schema needs. Build it with the feature.
-    #[error("{needed_by}: needs the feature `{feature}`, which this build is without")]
+    #[error("{needed_by}: requires the feature `{feature}`, which is not part of this build")]
     MissingFeature {
         /// The part of the schema.
         needed_by: String,

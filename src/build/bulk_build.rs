@@ -108,7 +108,7 @@ pub struct BulkReport {
 /// assert!(Store::open(&path)?.snapshot()?.contains("a")?);
 /// # Ok::<(), resemblance::Error>(())
 /// ```
-#[must_use = "a build that is not finished leaves nothing"]
+#[must_use = "an unfinished build leaves no file"]
 pub struct BulkBuild<'w> {
     target: PathBuf,
     duplicate_keys: DuplicateKeys,

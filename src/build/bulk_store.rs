@@ -275,13 +275,13 @@ impl BulkStore {
             commit: State::INITIAL.commit + 1,
             next_id: self.next_id,
             documents,
-            sealed_below: self.next_id,
+            flushed_below: self.next_id,
             next_run: RUN + 1,
-            unsealed_documents: 0,
+            unflushed_documents: 0,
             postings_moved: inserted
                 .saturating_mul(self.store.context.lanes.single_count().into())
                 .saturating_add(kept_postings(&self.store.context, &lanes)),
-            dead_documents: 0,
+            deleted_documents: 0,
         };
         let descriptor = whole_run(&self.store.context, RUN, &state, lanes);
         let has_run = descriptor.is_some();

@@ -93,7 +93,7 @@ impl RebandStore {
         &mut self,
         mut take: impl FnMut(u64, &[LaneCode]) -> Result<()>,
     ) -> Result<()> {
-        let (state, dead) = (&self.version.state, &self.version.dead);
+        let (state, deleted) = (&self.version.state, &self.version.deleted);
         let mut lanes = Vec::new();
         let (mut documents, mut keys) = (0_u64, 0);
         self.store.context.run_checked(|| {
@@ -106,7 +106,7 @@ impl RebandStore {
             for entry in documents_table.range(..state.next_id).engine()? {
                 let (key, row) = entry.engine()?;
                 let id = key.value();
-                if dead.contains(id) {
+                if deleted.contains(id) {
                     continue;
                 }
                 let stored = DocumentRow::decode(id, row.value(), self.context.shape())?;
@@ -166,7 +166,7 @@ impl RebandStore {
     fn remove_deleted(&self, write: &WriteTransaction) -> Result<()> {
         let mut documents = write.open_table(DOCUMENTS).engine()?;
         let mut payloads = write.open_table(PAYLOADS).engine()?;
-        for id in self.version.dead.ids() {
+        for id in self.version.deleted.ids() {
             remove_rows(&mut documents, &mut payloads, id)?;
         }
         Ok(())
@@ -220,9 +220,9 @@ impl RebandStore {
             );
             let keys = lanes.first().map_or(0, |lane| lane.postings);
             invariant!(keys == self.keys, "wrote {keys} of {} keys", self.keys);
-            state.sealed_below = old.next_id;
-            state.unsealed_documents = 0;
-            state.dead_documents = 0;
+            state.flushed_below = old.next_id;
+            state.unflushed_documents = 0;
+            state.deleted_documents = 0;
             let moved = old.postings_moved / u64::from(self.store.context.lanes.count());
             state.postings_moved = moved.saturating_mul(self.context.lanes.count().into());
             descriptor = whole_run(&self.context, old.next_run, &state, lanes);

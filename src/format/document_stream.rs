@@ -68,7 +68,7 @@ impl StreamHeader {
     }
 
     fn decode(body: &[u8]) -> Result<Self> {
-        let cut = || damaged(0, "its header is cut short");
+        let cut = || damaged(0, "its header is truncated");
         let mut rest = body;
         let [_, _, version @ ..] = take::<4>(&mut rest).ok_or_else(cut)?;
         // What follows belongs to the version.
@@ -269,7 +269,7 @@ impl<R: Read> StreamReader<R> {
         let mut magic = [0; MAGIC.len()];
         stream.fill(&mut magic)?;
         if magic != MAGIC {
-            return Err(damaged(0, "its first bytes are those of something else"));
+            return Err(damaged(0, "its first bytes are not the expected ones"));
         }
         stream.hasher.update(&magic);
         let kind = stream.frame()?;
@@ -322,7 +322,7 @@ impl<R: Read> StreamReader<R> {
             return Err(self.corrupt("its end is that of another stream".into()));
         }
         match self.fill(&mut [0]) {
-            Ok(()) => Err(self.corrupt("found more bytes behind its end".into())),
+            Ok(()) => Err(self.corrupt("found more bytes after its end".into())),
             Err(Error::DamagedStream { .. }) => Ok(()),
             Err(error) => Err(error),
         }
@@ -374,7 +374,7 @@ impl<R: Read> StreamReader<R> {
     }
 
     fn cut_short(&self) -> Error {
-        self.corrupt("it is cut short".into())
+        self.corrupt("it is truncated".into())
     }
 
     fn corrupt(&self, detail: String) -> Error {

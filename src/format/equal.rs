@@ -3,7 +3,7 @@
 use crate::error::Result;
 use crate::format::bits::{pack, read_bits, width_of};
 use crate::format::checksum;
-use crate::format::dead_chunk::{CHUNK_DOCUMENTS, has, put};
+use crate::format::deleted_chunk::{CHUNK_DOCUMENTS, has, put};
 
 pub(crate) const EQUAL: &str = "equal";
 

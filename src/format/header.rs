@@ -123,16 +123,16 @@ pub(crate) struct State {
     /// Live documents.
     pub(crate) documents: u64,
     /// Documents below are in runs, the others in the memtable.
-    pub(crate) sealed_below: u64,
+    pub(crate) flushed_below: u64,
     /// The number of the next run.
     pub(crate) next_run: u32,
     /// Live documents that are in no run: the number of rows that the memtable is built from.
-    pub(crate) unsealed_documents: u64,
+    pub(crate) unflushed_documents: u64,
     /// Postings of all documents that were ever inserted or removed: what merges keep up with.
     pub(crate) postings_moved: u64,
     /// Deleted documents: the number of bits in the bitmaps. A lost one would bring its document
     /// back.
-    pub(crate) dead_documents: u64,
+    pub(crate) deleted_documents: u64,
 }
 
 impl State {
@@ -140,11 +140,11 @@ impl State {
         commit: 0,
         next_id: 0,
         documents: 0,
-        sealed_below: 0,
+        flushed_below: 0,
         next_run: 0,
-        unsealed_documents: 0,
+        unflushed_documents: 0,
         postings_moved: 0,
-        dead_documents: 0,
+        deleted_documents: 0,
     };
 
     /// Returns the number of the next commit.
@@ -180,13 +180,13 @@ impl State {
 
     /// Returns the contradiction between the counters of a file, if there is any: documents have
     /// ids below
-    /// `next_id`, each at most once, and those that are in no run have one from `sealed_below` on.
+    /// `next_id`, each at most once, and those that are in no run have one from `flushed_below` on.
     fn contradiction(&self) -> Option<String> {
-        let ids_left = self.next_id.checked_sub(self.sealed_below);
-        let all = self.documents.checked_add(self.dead_documents);
-        let is_possible = ids_left.is_some_and(|left| self.unsealed_documents <= left)
+        let ids_left = self.next_id.checked_sub(self.flushed_below);
+        let all = self.documents.checked_add(self.deleted_documents);
+        let is_possible = ids_left.is_some_and(|left| self.unflushed_documents <= left)
             && all.is_some_and(|all| all <= self.next_id)
-            && self.unsealed_documents <= self.documents;
+            && self.unflushed_documents <= self.documents;
         (!is_possible).then(|| format!("found counters that contradict each other: {self:?}"))
     }
 }
@@ -306,11 +306,11 @@ mod tests {
             commit: 1,
             next_id: 2,
             documents: 3,
-            sealed_below: 4,
+            flushed_below: 4,
             next_run: 5,
-            unsealed_documents: 6,
+            unflushed_documents: 6,
             postings_moved: 7,
-            dead_documents: 8,
+            deleted_documents: 8,
         };
         let bytes = encode_meta(STATE, &state).unwrap();
         assert_eq!(bytes.len(), 1 + 4 * 8 + 4 + 3 * 8 + 4);

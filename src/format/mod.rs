@@ -6,7 +6,7 @@ mod bits;
 mod block;
 mod block_encoder;
 pub(crate) mod checksum;
-mod dead_chunk;
+mod deleted_chunk;
 pub(crate) mod document_row;
 mod document_stream;
 mod equal;
@@ -22,8 +22,8 @@ pub(crate) use block::BLOCK_VALUE_BYTES;
 pub(crate) use block::{BLOCK_POSTINGS, Block, VerifiedHeader, claimed_postings};
 pub(crate) use block_encoder::encode_if;
 #[cfg(any(test, fuzzing))]
-pub(crate) use dead_chunk::DEAD;
-pub(crate) use dead_chunk::{CHUNK_DOCUMENTS, DeadChunk, TombstoneChanges};
+pub(crate) use deleted_chunk::DEAD;
+pub(crate) use deleted_chunk::{CHUNK_DOCUMENTS, DeletedChunk, TombstoneChanges};
 pub(crate) use document_row::{
     DOCUMENTS, DocumentRow, PAYLOADS, RowHead, Shape, decode_body, decode_payload, encode_document,
     encode_payload, encode_signature, no_row,

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::format::{
-    CHUNK_DOCUMENTS, DEAD, DOCUMENTS, DeadChunk, DocumentRow, EQUAL, EqualChunk, FILTERS,
+    CHUNK_DOCUMENTS, DEAD, DOCUMENTS, DeletedChunk, DocumentRow, EQUAL, EqualChunk, FILTERS,
     FilterPiece, FilterShape, PAYLOADS, Shape, decode_payload, encode_document, encode_payload,
     filter_key,
 };
@@ -16,7 +16,7 @@ pub fn rows(data: &[u8]) {
     match input.byte() % 5 {
         0 => payload(&mut input),
         1 => document(&mut input),
-        2 => dead(&mut input),
+        2 => deleted(&mut input),
         3 => equal(&mut input),
         _ => filter(&mut input),
     }
@@ -101,7 +101,7 @@ fn compared(row: &DocumentRow<'_>, read: &resemblance_sketch::sketch::Signature)
 
 /// A bitmap of 2,000 bytes takes a fuzzer too long: the input is what stands at its front, or at its
 /// back, and zeros are the rest.
-fn dead(input: &mut Input<'_>) {
+fn deleted(input: &mut Input<'_>) {
     let last = u64::MAX / CHUNK_DOCUMENTS;
     let chunk = input.pick(&[0, 1, 77, last - 1, last, last + 1, u64::MAX]);
     let offset = input.number(2) % CHUNK_DOCUMENTS;
@@ -122,7 +122,7 @@ fn dead(input: &mut Input<'_>) {
     }
     let padded = Input::new(&padded).values(DEAD, &chunk.to_be_bytes());
     for value in values.into_iter().chain(padded) {
-        if let Ok(row) = DeadChunk::decode(chunk, &value) {
+        if let Ok(row) = DeletedChunk::decode(chunk, &value) {
             assert_eq!(row.encode(chunk), value);
             any_chunk(row, chunk, ids.clone());
         }
@@ -164,7 +164,7 @@ fn equal(input: &mut Input<'_>) {
     }
 }
 
-fn any_chunk(mut row: DeadChunk, chunk: u64, ids: std::ops::RangeInclusive<u64>) {
+fn any_chunk(mut row: DeletedChunk, chunk: u64, ids: std::ops::RangeInclusive<u64>) {
     let all: BTreeSet<u64> = row.ids(chunk).collect();
     let dropped: BTreeSet<u64> = all
         .iter()

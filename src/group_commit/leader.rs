@@ -243,7 +243,7 @@ impl GroupCommit {
                     match slot.try_fetch() {
                         Some(Reply::Answer(answer)) => return answer,
                         Some(Reply::Abandoned) => return Err(abandoned()),
-                        Some(Reply::Lead) => return Err(bug("a leader was told to lead")),
+                        Some(Reply::Lead) => return Err(bug("a leader was asked to lead")),
                         None => invariant!(is_any, "a request is neither queued nor answered"),
                     }
                 }

@@ -295,7 +295,7 @@ impl<T> Ticket<T> {
             Reply::Answer(answer) => (self.answer_of)(answer?),
             Reply::Abandoned => Err(abandoned()),
             // The owner of a ticket may not be blocked, so the lead never passes to it.
-            Reply::Lead => Err(bug("the owner of a ticket was told to lead")),
+            Reply::Lead => Err(bug("the owner of a ticket was asked to lead")),
         }
     }
 }

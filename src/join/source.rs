@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::format::{CHUNK_DOCUMENTS, DeadChunk, DocumentRow, EqualChunk, Posting};
+use crate::format::{CHUNK_DOCUMENTS, DeletedChunk, DocumentRow, EqualChunk, Posting};
 use crate::join::signature_batch::SignatureBatch;
 use crate::read::{PostingTable, SnapshotView};
 use crate::state::{SharedContext, Tombstones};
@@ -78,10 +78,10 @@ impl JoinSource for SnapshotView {
 
     fn live(&self) -> Result<LiveDocuments> {
         let version = &self.inner.version;
-        let (sealed_below, dropped) = (version.state.sealed_below, version.dead.clone());
+        let (flushed_below, dropped) = (version.state.flushed_below, version.deleted.clone());
         Ok(LiveDocuments::new(
-            sealed_below,
-            self.unsealed_ids()?,
+            flushed_below,
+            self.unflushed_ids()?,
             dropped,
         ))
     }
@@ -135,20 +135,20 @@ impl JoinSource for SnapshotView {
 /// document in stretches of ids of which any is dropped or hidden, and 8 bytes per document that is
 /// in no run yet.
 pub(crate) struct LiveDocuments {
-    sealed_below: u64,
+    flushed_below: u64,
     /// The ids of documents that are in no run yet, ascending.
-    unsealed: Vec<u64>,
+    unflushed: Vec<u64>,
     dropped: Tombstones,
-    hidden: BTreeMap<u64, DeadChunk>,
+    hidden: BTreeMap<u64, DeletedChunk>,
 }
 
 impl LiveDocuments {
-    /// `unsealed` are the documents that are in no run, ascending; all below `sealed_below` are there that
+    /// `unflushed` are the documents that are in no run, ascending; all below `flushed_below` are there that
     /// have postings and no tombstone in `dropped`.
-    pub(crate) fn new(sealed_below: u64, unsealed: Vec<u64>, dropped: Tombstones) -> Self {
+    pub(crate) fn new(flushed_below: u64, unflushed: Vec<u64>, dropped: Tombstones) -> Self {
         Self {
-            sealed_below,
-            unsealed,
+            flushed_below,
+            unflushed,
             dropped,
             hidden: BTreeMap::new(),
         }
@@ -156,7 +156,7 @@ impl LiveDocuments {
 
     /// Returns the ids, ascending.
     pub(crate) fn ids(&self) -> impl Iterator<Item = u64> {
-        let ids = (0..self.sealed_below).chain(self.unsealed.iter().copied());
+        let ids = (0..self.flushed_below).chain(self.unflushed.iter().copied());
         ids.filter(|id| self.contains(*id))
     }
 
@@ -164,12 +164,12 @@ impl LiveDocuments {
         if self.dropped.contains(id) || self.is_hidden(id) {
             return false;
         }
-        id < self.sealed_below || self.is_unsealed(id)
+        id < self.flushed_below || self.is_unflushed(id)
     }
 
     /// Returns the memory that the documents take that are in no run, in bytes.
     pub(super) fn size_bytes(&self) -> u64 {
-        (self.unsealed.len() * size_of::<u64>()) as u64
+        (self.unflushed.len() * size_of::<u64>()) as u64
     }
 
     fn is_hidden(&self, id: u64) -> bool {
@@ -177,18 +177,18 @@ impl LiveDocuments {
         chunk.is_some_and(|chunk| chunk.contains(id))
     }
 
-    fn is_unsealed(&self, id: u64) -> bool {
+    fn is_unflushed(&self, id: u64) -> bool {
         // While no document was dropped, the ids are contiguous, and the index follows from the id.
-        let contiguous = self.unsealed.first().and_then(|first| {
+        let contiguous = self.unflushed.first().and_then(|first| {
             let index = usize::try_from(id.checked_sub(*first)?).ok()?;
-            self.unsealed.get(index)
+            self.unflushed.get(index)
         });
-        contiguous == Some(&id) || self.unsealed.binary_search(&id).is_ok()
+        contiguous == Some(&id) || self.unflushed.binary_search(&id).is_ok()
     }
 
     /// Takes a document out of all remaining buckets.
     pub(super) fn hide(&mut self, id: u64) {
         let chunk = self.hidden.entry(id / CHUNK_DOCUMENTS);
-        chunk.or_insert_with(DeadChunk::new).set(id);
+        chunk.or_insert_with(DeletedChunk::new).set(id);
     }
 }

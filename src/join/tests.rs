@@ -69,10 +69,10 @@ fn filled(schema: Schema, seed: u64) -> Snapshot {
     }
     let snapshot = store.snapshot().unwrap();
     let stats = snapshot.stats().run().unwrap();
-    let unsealed = stats.memtable_documents;
+    let unflushed = stats.memtable_documents;
     assert!(
-        stats.runs.len() > 1 && unsealed > 0,
-        "{:?}, {unsealed}",
+        stats.runs.len() > 1 && unflushed > 0,
+        "{:?}, {unflushed}",
         stats.runs
     );
     snapshot

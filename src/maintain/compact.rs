@@ -130,8 +130,8 @@ impl Merging {
     /// Begins the merge of all runs. Returns false if there is one at most, with nothing to drop.
     fn begin_last(&mut self, writer: &mut Writer) -> Result<bool> {
         let shapes = writer.runs.shapes();
-        let dead: u64 = shapes.iter().map(|run| run.dead).sum();
-        if shapes.len() < 2 && dead == 0 {
+        let deleted: u64 = shapes.iter().map(|run| run.deleted).sum();
+        if shapes.len() < 2 && deleted == 0 {
             return Ok(false);
         }
         let documents = shapes.iter().map(RunShape::live).sum();

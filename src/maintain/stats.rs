@@ -383,7 +383,7 @@ fn count(snapshot: &SnapshotView, watch: &mut Watch<'_>) -> Result<Stats> {
             last_id: run.descriptor.last_id,
             postings: run.descriptor.postings(),
             blocks: run.descriptor.blocks(),
-            dead: run.dead,
+            dead: run.deleted,
         });
         let tables = all_table_stats(snapshot, watch)?;
         let lanes = lane_stats(snapshot);
@@ -398,10 +398,10 @@ fn count(snapshot: &SnapshotView, watch: &mut Watch<'_>) -> Result<Stats> {
             documents: state.documents,
             design: DesignReport::new(snapshot.schema(), snapshot.len()),
             next_id: state.next_id,
-            memtable_documents: state.unsealed_documents,
+            memtable_documents: state.unflushed_documents,
             memtable_bytes: committed.memtable.heap_bytes() as u64,
             dead_rows: dead_rows(&tables, state.documents),
-            dead_bytes: committed.dead.heap_bytes(),
+            dead_bytes: committed.deleted.heap_bytes(),
             filter_cache_bytes: snapshot.context().cache.filter_bytes(),
             block_cache_bytes: snapshot.context().cache.block_bytes(),
             runs: runs.collect(),
@@ -442,10 +442,10 @@ fn merge_stats(snapshot: &SnapshotView) -> Result<Vec<MergeStats>> {
 /// Returns about the number of bytes of tables that a merge of all runs would drop.
 fn droppable_bytes(snapshot: &SnapshotView, tables: &[TableStats]) -> u64 {
     let committed = &snapshot.inner.version;
-    let dead = committed.runs.current.iter().map(|run| {
+    let deleted = committed.runs.current.iter().map(|run| {
         let lane_bytes = run.descriptor.lanes.iter().map(|lane| lane.bytes);
         let bytes = lane_bytes.fold(0, u64::saturating_add);
-        let share = run.dead as f64 / run.descriptor.documents.max(1) as f64;
+        let share = run.deleted as f64 / run.descriptor.documents.max(1) as f64;
         (bytes as f64 * share.min(1.0)) as u64
     });
     let bytes_of = |name: &str| {
@@ -457,7 +457,8 @@ fn droppable_bytes(snapshot: &SnapshotView, tables: &[TableStats]) -> u64 {
     let share = rows as f64 / (committed.state.documents + rows).max(1) as f64;
     let dead_rows = (row_bytes as f64 * share) as u64;
     let filters = bytes_of(FILTERS.name());
-    dead.fold(0, u64::saturating_add)
+    deleted
+        .fold(0, u64::saturating_add)
         .saturating_add(dead_rows)
         .saturating_add(filters.saturating_sub(needed_filter_bytes(snapshot)))
 }
@@ -492,14 +493,14 @@ fn largest_buckets(
     watch: &mut Watch<'_>,
 ) -> Result<Vec<BucketStats>> {
     let lanes = &snapshot.context().lanes;
-    let dead = &snapshot.inner.version.dead;
-    let unsealed = snapshot.unsealed_ids()?;
-    let sealed_below = snapshot.inner.version.state.sealed_below;
+    let deleted = &snapshot.inner.version.deleted;
+    let unflushed = snapshot.unflushed_ids()?;
+    let flushed_below = snapshot.inner.version.state.flushed_below;
     let is_live = |id: u64| {
-        if id < sealed_below {
-            !dead.contains(id)
+        if id < flushed_below {
+            !deleted.contains(id)
         } else {
-            unsealed.binary_search(&id).is_ok()
+            unflushed.binary_search(&id).is_ok()
         }
     };
     let asked = 1..lanes.single_count();

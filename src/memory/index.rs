@@ -125,7 +125,7 @@ impl ReadView for MemoryIndex {
         self.len()
     }
 
-    fn sealed_below(&self) -> u64 {
+    fn flushed_below(&self) -> u64 {
         0
     }
 

@@ -305,7 +305,7 @@ fn unused<T>(parameter: &'static str, given: bool) -> Result<Option<T>> {
         Err(Error::invalid(
             parameter,
             "a bound",
-            "none: that family is not asked",
+            "none: the query does not use that family",
         ))
     } else {
         Ok(None)

@@ -107,7 +107,7 @@ impl<'v> EqualClasses<'v> {
     /// Takes a candidate. If it is one of many equal ones, returns the next id that is in no class met, and
     /// else `None`: the candidate has to be compared by itself.
     pub(super) fn take(&mut self, id: u64) -> Result<Option<u64>> {
-        if id >= self.view.sealed_below() {
+        if id >= self.view.flushed_below() {
             return Ok(None);
         }
         let chunk = self.load(id / CHUNK_DOCUMENTS)?;
@@ -121,7 +121,7 @@ impl<'v> EqualClasses<'v> {
     }
 
     fn first_other(&mut self, mut id: u64) -> Result<u64> {
-        while id < self.view.sealed_below() {
+        while id < self.view.flushed_below() {
             let chunk = id / CHUNK_DOCUMENTS;
             let first = chunk * CHUNK_DOCUMENTS;
             if let Some(offset) = self.load(chunk)?.first_other(id - first) {

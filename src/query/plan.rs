@@ -64,8 +64,8 @@ impl Families {
             AskedTables::Within(distance) => match context.probe_radii(distance, documents) {
                 Some(radii) => Ok(Some(radii)),
                 None => {
-                    let expected = "less: these tables would take more than a million buckets; more tables \
-                                    find it with fewer, and a query without a budget that nobody verifies \
+                    let expected = "less: these tables would read more than a million buckets; more tables \
+                                    would read fewer, and a query without a budget or verification \
                                     compares with every document instead";
                     Err(Error::invalid("max_distance", distance, expected))
                 }

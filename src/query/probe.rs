@@ -217,7 +217,7 @@ struct WeighedCandidate {
 /// Leaves out documents that were deleted before they were flushed: their postings remain in memory
 /// until the next flush.
 fn leave_out_deleted(view: &dyn ReadView, weighed: &mut Vec<WeighedCandidate>) -> Result<()> {
-    let flushed = weighed.partition_point(|weighed| weighed.candidate.id < view.sealed_below());
+    let flushed = weighed.partition_point(|weighed| weighed.candidate.id < view.flushed_below());
     let of_document = |weighed: &WeighedCandidate| {
         CodeRange::new(TOMBSTONE_LANE, weighed.candidate.id, weighed.candidate.id)
     };

@@ -506,11 +506,11 @@ fn live(
         Ok(())
     };
     // Where documents without features are indexed, too, only a row shows which has none.
-    let sealed_below = match context.schema.empty_documents() {
-        EmptyDocuments::Distinct => view.sealed_below(),
+    let flushed_below = match context.schema.empty_documents() {
+        EmptyDocuments::Distinct => view.flushed_below(),
         EmptyDocuments::Alike => 0,
     };
-    let flushed = list.partition_point(|candidate| candidate.id < sealed_below);
+    let flushed = list.partition_point(|candidate| candidate.id < flushed_below);
     let (flushed, others) = list.split_at(flushed);
     let mut found = 0;
     for candidate in flushed {

@@ -340,7 +340,7 @@ impl<'q> SearchSpec<'q> {
         let context = self.view.context();
         // A posting in memory may be of a document that was deleted, which only its row shows.
         let is_measured = |candidate: &Candidate| {
-            candidate.code_distance.is_some() && candidate.id < self.view.sealed_below()
+            candidate.code_distance.is_some() && candidate.id < self.view.flushed_below()
         };
         let measured = candidates.partition_point(is_measured);
         let (measured, unread) = candidates.split_at(measured);

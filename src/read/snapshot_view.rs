@@ -101,8 +101,8 @@ impl SnapshotView {
     }
 
     /// Returns the live documents that are in no run, ascending.
-    pub(crate) fn unsealed_ids(&self) -> Result<Vec<u64>> {
-        let first = self.inner.version.state.sealed_below;
+    pub(crate) fn unflushed_ids(&self) -> Result<Vec<u64>> {
+        let first = self.inner.version.state.flushed_below;
         let mut ids = Vec::new();
         for entry in ReadableTable::range(&self.inner.tables()?.documents, first..).engine()? {
             ids.push(entry.engine()?.0.value());
@@ -161,8 +161,8 @@ impl ReadView for SnapshotState {
         self.version.state.documents
     }
 
-    fn sealed_below(&self) -> u64 {
-        self.version.state.sealed_below
+    fn flushed_below(&self) -> u64 {
+        self.version.state.flushed_below
     }
 
     fn probe_until(
@@ -233,6 +233,6 @@ impl ReadView for SnapshotState {
     }
 
     fn is_deleted(&self, id: u64) -> bool {
-        self.version.dead.contains(id)
+        self.version.deleted.contains(id)
     }
 }

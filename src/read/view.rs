@@ -66,7 +66,7 @@ pub(crate) trait ReadView {
     fn documents(&self) -> u64;
 
     /// Documents below this id are in runs.
-    fn sealed_below(&self) -> u64;
+    fn flushed_below(&self) -> u64;
 
     /// Visits the postings within `ranges`, all of lanes in `table`: first those in memory, then
     /// run by run those on disk, newest first. After each, `is_enough` may end it. The same
@@ -194,7 +194,7 @@ impl dyn ReadView + '_ {
 
     /// Checks that a document which has a posting and no row was removed.
     pub(crate) fn expect_gone(&self, id: u64) -> Result<()> {
-        if id >= self.sealed_below() || self.is_deleted(id) {
+        if id >= self.flushed_below() || self.is_deleted(id) {
             return Ok(());
         }
         let place = format!("table {DOCUMENTS}, document {id}");

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::engine::{DEAD, DOCUMENTS, EngineResult, META, RUNS, ReadTransaction, ReadableTable};
 use crate::error::{Error, Result};
 use crate::format::header::{self, State};
-use crate::format::{DeadChunk, DocumentRow, TombstoneChanges, decode_run};
+use crate::format::{DeletedChunk, DocumentRow, TombstoneChanges, decode_run};
 use crate::index::{Memtable, SegmentBuilder};
 use crate::invariant::OrBug;
 use crate::state::context::{SharedContext, document_codes};
@@ -25,10 +25,10 @@ pub(super) fn follow(
     state: State,
     before: &Version,
 ) -> Result<Version> {
-    let dead = follow_tombstones(read, &before.dead, before.state.commit)?;
-    check_tombstones(&dead, &state)?;
-    let runs = load_runs(read, &state, context.lanes.kept_lane(), &dead)?;
-    let is_flushed = before.state.sealed_below != state.sealed_below;
+    let deleted = follow_tombstones(read, &before.deleted, before.state.commit)?;
+    check_tombstones(&deleted, &state)?;
+    let runs = load_runs(read, &state, context.lanes.kept_lane(), &deleted)?;
+    let is_flushed = before.state.flushed_below != state.flushed_below;
     let memtable = match is_flushed {
         true => load_memtable(read, context, &state, None)?,
         false => load_memtable(read, context, &state, Some(before))?,
@@ -46,7 +46,7 @@ pub(super) fn follow(
         state,
         runs,
         memtable,
-        dead,
+        deleted,
     })
 }
 
@@ -68,19 +68,19 @@ fn follow_tombstones(
     let mut changed = BTreeMap::new();
     for chunk in chunks {
         let row = table.get(chunk).engine()?;
-        let bitmap = row.map(|row| DeadChunk::decode(chunk, row.value()));
+        let bitmap = row.map(|row| DeletedChunk::decode(chunk, row.value()));
         changed.insert(chunk, bitmap.transpose()?);
     }
     before.with_chunks(changed)
 }
 
 /// Checks that there are as many tombstones as the state counts.
-pub(super) fn check_tombstones(dead: &Tombstones, state: &State) -> Result<()> {
-    let (found, expected) = (dead.len(), state.dead_documents);
+pub(super) fn check_tombstones(deleted: &Tombstones, state: &State) -> Result<()> {
+    let (found, expected) = (deleted.len(), state.deleted_documents);
     if found == expected {
         return Ok(());
     }
-    let detail = format!("found {found} dead documents, expected {expected} (invariant 4)");
+    let detail = format!("found {found} deleted documents, expected {expected} (invariant 4)");
     Err(Error::corrupt("table dead", detail))
 }
 
@@ -88,30 +88,33 @@ pub(super) fn load_runs(
     read: &ReadTransaction,
     state: &State,
     kept_lane: Option<u16>,
-    dead: &Tombstones,
+    deleted: &Tombstones,
 ) -> Result<RunSet> {
     let mut runs = RunSet::default();
     for entry in read.open_table(RUNS).engine()?.iter().engine()? {
         let (run, row) = entry.engine()?;
         let descriptor = decode_run(run.value(), kept_lane, row.value())?;
         if descriptor.inputs.is_empty() {
-            let dead = dead.count_within(&(descriptor.first_id..=descriptor.last_id));
-            runs.insert(Run { descriptor, dead });
+            let deleted = deleted.count_within(&(descriptor.first_id..=descriptor.last_id));
+            runs.insert(Run {
+                descriptor,
+                deleted,
+            });
         } else {
             runs.outputs.push(Arc::new(descriptor));
         }
     }
-    let mut contradiction = runs.contradiction(state.sealed_below, state.next_run);
-    if state.sealed_below > state.next_id {
+    let mut contradiction = runs.contradiction(state.flushed_below, state.next_run);
+    if state.flushed_below > state.next_id {
         contradiction = Some("counters");
     }
     if let Some(what) = contradiction {
         let detail = format!("found {what} that contradict each other (invariant 3)");
         return Err(Error::corrupt("tables runs and meta", detail));
     }
-    let in_runs: u64 = runs.current.iter().map(|run| run.dead).sum();
-    if in_runs != dead.len() {
-        let outside = dead.ids().find(|id| runs.position_of(*id).is_none());
+    let in_runs: u64 = runs.current.iter().map(|run| run.deleted).sum();
+    if in_runs != deleted.len() {
+        let outside = deleted.ids().find(|id| runs.position_of(*id).is_none());
         let id = outside.or_bug("a tombstone outside of the runs")?;
         let place = format!("table dead, document {id}");
         let detail = "found its bit, but it is in no run (invariant 4)";
@@ -128,7 +131,7 @@ pub(super) fn load_memtable(
     state: &State,
     before: Option<&Version>,
 ) -> Result<Memtable> {
-    let first = before.map_or(state.sealed_below, |before| before.state.next_id);
+    let first = before.map_or(state.flushed_below, |before| before.state.next_id);
     let documents = read.open_table(DOCUMENTS).engine()?;
     let mut builder = SegmentBuilder::new((0..context.lanes.count()).collect());
     let mut row = Vec::new();
@@ -152,13 +155,13 @@ pub(super) fn load_memtable(
         builder.push(id, &row)?;
     }
     let is_possible = match before {
-        None => builder.documents() == state.unsealed_documents,
+        None => builder.documents() == state.unflushed_documents,
         // Earlier ones may have been deleted since.
-        Some(_) => builder.documents() <= state.unsealed_documents,
+        Some(_) => builder.documents() <= state.unflushed_documents,
     };
     if !is_possible {
-        let place = format!("table documents, from document {} on", state.sealed_below);
-        let (found, expected) = (builder.documents(), state.unsealed_documents);
+        let place = format!("table documents, from document {} on", state.flushed_below);
+        let (found, expected) = (builder.documents(), state.unflushed_documents);
         let detail = format!("found {found} rows, expected {expected} (invariant 1)");
         return Err(Error::corrupt(place, detail));
     }

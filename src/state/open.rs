@@ -71,7 +71,7 @@ pub(crate) fn create_in(
         state: State::INITIAL,
         runs: RunSet::default(),
         memtable: Memtable::default(),
-        dead: Tombstones::default(),
+        deleted: Tombstones::default(),
     };
     Ok(open_store(context, engine, version, true))
 }
@@ -351,16 +351,16 @@ fn load_unguarded(
     }
     check_lanes(&read, &context)?;
     let state = read_state(&read)?;
-    let dead = Tombstones::read(&read.open_table(DEAD).engine()?)?;
-    check_tombstones(&dead, &state)?;
-    let runs = load_runs(&read, &state, context.lanes.kept_lane(), &dead)?;
+    let deleted = Tombstones::read(&read.open_table(DEAD).engine()?)?;
+    check_tombstones(&deleted, &state)?;
+    let runs = load_runs(&read, &state, context.lanes.kept_lane(), &deleted)?;
     let memtable = load_memtable(&read, &context, &state, None)?;
     drop(meta);
     let version = Version {
         state,
         runs,
         memtable,
-        dead,
+        deleted,
     };
     Ok(open_store(
         context,

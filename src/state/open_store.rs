@@ -157,7 +157,7 @@ impl SharedContext {
                 STORE,
                 &self.path,
                 format_args!(
-                    "outgrown: {documents} documents, designed for {expected}; `reband` mends it"
+                    "outgrown: {documents} documents, designed for {expected}; `reband` adapts it"
                 ),
             );
         }

@@ -9,7 +9,7 @@ use crate::index::{MergePlan, RunShape};
 #[derive(Clone, Debug)]
 pub(crate) struct Run {
     pub(crate) descriptor: RunDescriptor,
-    pub(crate) dead: u64,
+    pub(crate) deleted: u64,
 }
 
 impl Run {
@@ -21,7 +21,7 @@ impl Run {
             first_id: self.descriptor.first_id,
             last_id: self.descriptor.last_id,
             documents: self.descriptor.documents,
-            dead: self.dead,
+            deleted: self.deleted,
         }
     }
 }
@@ -86,10 +86,12 @@ impl RunSet {
     }
 
     /// Names what contradicts itself in the runs, as a file describes them; `None` if nothing does.
-    pub(crate) fn contradiction(&self, sealed_below: u64, next_run: u32) -> Option<&'static str> {
+    pub(crate) fn contradiction(&self, flushed_below: u64, next_run: u32) -> Option<&'static str> {
         let runs = &self.current;
         let apart = runs.is_sorted_by(|a, b| a.descriptor.last_id < b.descriptor.first_id);
-        let below = runs.iter().all(|run| run.descriptor.last_id < sealed_below);
+        let below = runs
+            .iter()
+            .all(|run| run.descriptor.last_id < flushed_below);
         let numbered = self.descriptors().all(|run| run.run < next_run);
         if !(apart && below && numbered) {
             return Some("ranges or numbers of runs");

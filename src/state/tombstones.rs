@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::engine::{EngineResult, ReadableTable, Table};
 use crate::error::Result;
-use crate::format::{CHUNK_DOCUMENTS, DeadChunk};
+use crate::format::{CHUNK_DOCUMENTS, DeletedChunk};
 use crate::invariant::OrBug;
 
 /// The tombstones of one version: bitmaps of all chunks that have a deleted document, with one bit a
@@ -14,7 +14,7 @@ use crate::invariant::OrBug;
 /// touches.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tombstones {
-    chunks: Arc<BTreeMap<u64, Arc<DeadChunk>>>,
+    chunks: Arc<BTreeMap<u64, Arc<DeletedChunk>>>,
     documents: u64,
 }
 
@@ -29,7 +29,7 @@ impl Tombstones {
         for entry in table.iter().engine()? {
             let (key, row) = entry.engine()?;
             let chunk = key.value();
-            let bitmap = DeadChunk::decode(chunk, row.value())?;
+            let bitmap = DeletedChunk::decode(chunk, row.value())?;
             documents += bitmap.count();
             chunks.insert(chunk, Arc::new(bitmap));
         }
@@ -43,7 +43,7 @@ impl Tombstones {
     ///
     /// # Errors
     /// [`Error::Bug`](crate::Error::Bug) if there are fewer tombstones than bits.
-    pub(super) fn with_chunks(&self, changed: BTreeMap<u64, Option<DeadChunk>>) -> Result<Self> {
+    pub(super) fn with_chunks(&self, changed: BTreeMap<u64, Option<DeletedChunk>>) -> Result<Self> {
         let mut chunks = BTreeMap::clone(&self.chunks);
         let mut documents = self.documents;
         for (chunk, bitmap) in changed {
@@ -82,7 +82,7 @@ impl Tombstones {
         debug_assert!(!self.contains(id), "document {id} is deleted twice");
         let chunks = Arc::make_mut(&mut self.chunks);
         let chunk = chunks.entry(id / CHUNK_DOCUMENTS);
-        Arc::make_mut(chunk.or_insert_with(|| Arc::new(DeadChunk::new()))).set(id);
+        Arc::make_mut(chunk.or_insert_with(|| Arc::new(DeletedChunk::new()))).set(id);
         self.documents += 1;
     }
 
@@ -126,7 +126,7 @@ pub(crate) struct MergeDrops {
     /// The chunk of the first id of the runs that are merged.
     first_chunk: u64,
     /// Chunks with their numbers, ascending.
-    chunks: Vec<(u64, Arc<DeadChunk>)>,
+    chunks: Vec<(u64, Arc<DeletedChunk>)>,
 }
 
 impl MergeDrops {
@@ -175,11 +175,11 @@ impl TombstoneDelta {
         }
     }
 
-    fn chunk(&mut self, chunk: u64) -> &mut DeadChunk {
+    fn chunk(&mut self, chunk: u64) -> &mut DeletedChunk {
         self.changed.insert(chunk);
         let chunks = Arc::make_mut(&mut self.set.chunks);
         let bitmap = chunks.entry(chunk);
-        Arc::make_mut(bitmap.or_insert_with(|| Arc::new(DeadChunk::new())))
+        Arc::make_mut(bitmap.or_insert_with(|| Arc::new(DeletedChunk::new())))
     }
 
     /// Adds a tombstone for a document in a run. If the run is being merged, the merge has decided what

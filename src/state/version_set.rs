@@ -18,7 +18,7 @@ pub(crate) struct Version {
     pub(crate) state: State,
     pub(crate) runs: RunSet,
     pub(crate) memtable: Memtable,
-    pub(crate) dead: Tombstones,
+    pub(crate) deleted: Tombstones,
 }
 
 impl Version {
@@ -31,7 +31,7 @@ impl Version {
 
     /// Returns the number of documents whose rows a merge under way has still to drop.
     pub(crate) fn rows_left(&self, output: &RunDescriptor) -> u64 {
-        let dropped = self.dead.dropped(&(output.first_id..=output.last_id));
+        let dropped = self.deleted.dropped(&(output.first_id..=output.last_id));
         let after = |id: u64| id.checked_add(1).and_then(|next| dropped.first_from(next));
         let first = output.rows_from.and_then(|from| dropped.first_from(from));
         let left = std::iter::successors(first, |id| after(*id));
@@ -44,7 +44,7 @@ impl Version {
         let output = outputs.find(|output| (output.first_id..=output.last_id).contains(&id));
         // From `rows_from` on the rows are still there; without it the phase is over.
         let is_before = |output: &Arc<RunDescriptor>| output.rows_from.is_none_or(|from| id < from);
-        output.is_some_and(|output| is_before(output) && self.dead.is_dropped(id))
+        output.is_some_and(|output| is_before(output) && self.deleted.is_dropped(id))
     }
 }
 

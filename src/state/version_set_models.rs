@@ -19,7 +19,7 @@ fn version(commit: u64) -> Version {
         },
         runs: RunSet::default(),
         memtable: Memtable::default(),
-        dead: Tombstones::default(),
+        deleted: Tombstones::default(),
     }
 }
 

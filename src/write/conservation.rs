@@ -27,15 +27,15 @@ impl Writer {
             base.next_id
         );
         invariant!(
-            base.sealed_below <= state.sealed_below && state.sealed_below <= state.next_id,
+            base.flushed_below <= state.flushed_below && state.flushed_below <= state.next_id,
             "flushed below {} before, below {} now, next id {}",
-            base.sealed_below,
-            state.sealed_below,
+            base.flushed_below,
+            state.flushed_below,
             state.next_id
         );
         invariant!(
-            state.unsealed_documents <= state.next_id - state.sealed_below
-                && state.unsealed_documents <= state.documents,
+            state.unflushed_documents <= state.next_id - state.flushed_below
+                && state.unflushed_documents <= state.documents,
             "unflushed documents do not fit the ids: {state:?}"
         );
         self.check_runs()
@@ -43,13 +43,13 @@ impl Writer {
 
     /// Compares the tombstones with those that the runs count, and the runs with one another.
     fn check_runs(&self) -> Result<()> {
-        let (runs, dead) = (&self.runs, self.dead.set.len());
-        let in_runs: u64 = runs.current.iter().map(|run| run.dead).sum();
+        let (runs, deleted) = (&self.runs, self.deleted.set.len());
+        let in_runs: u64 = runs.current.iter().map(|run| run.deleted).sum();
         invariant!(
-            in_runs == dead,
-            "{in_runs} dead documents in runs, {dead} tombstones"
+            in_runs == deleted,
+            "{in_runs} deleted documents in runs, {deleted} tombstones"
         );
-        match runs.contradiction(self.state.sealed_below, self.state.next_run) {
+        match runs.contradiction(self.state.flushed_below, self.state.next_run) {
             None => Ok(()),
             Some(what) => Err(bug(format!("the runs contradict one another: {what}"))),
         }

@@ -39,9 +39,9 @@ fn wrong_document_count_is_a_bug_and_commits_nothing() {
             writer.counters.count.replaced.add(2);
         },
         |writer| writer.state.next_id += 1,
-        |writer| writer.state.sealed_below += 9,
-        |writer| writer.state.unsealed_documents += 1_000,
-        |writer| Arc::make_mut(&mut writer.runs.current[0]).dead += 1,
+        |writer| writer.state.flushed_below += 9,
+        |writer| writer.state.unflushed_documents += 1_000,
+        |writer| Arc::make_mut(&mut writer.runs.current[0]).deleted += 1,
         |writer| drop(writer.runs.current.pop()),
     ];
     for (index, slip) in slips.into_iter().enumerate() {
@@ -66,7 +66,7 @@ fn after_a_bug_a_transaction_can_only_be_rolled_back() {
     let folder = tempfile::tempdir().unwrap();
     let (store, signature) = store(&folder);
     let mut transaction = changed(&store, &signature);
-    transaction.writer.state.unsealed_documents = 0;
+    transaction.writer.state.unflushed_documents = 0;
     let result = transaction.remove(b"f");
     assert!(matches!(result, Err(Error::Bug { .. })), "{result:?}");
     let refused = transaction.insert(Document::new("g"), &signature);

@@ -63,7 +63,7 @@ impl<'w> TailView<'w> {
     /// Returns `None` if some of these documents have been flushed to runs: a search must then look at
     /// the whole transaction again.
     pub(super) fn new(writer: &'w Writer, first_id: u64) -> Option<Self> {
-        (first_id >= writer.state.sealed_below).then_some(Self { writer, first_id })
+        (first_id >= writer.state.flushed_below).then_some(Self { writer, first_id })
     }
 }
 
@@ -76,8 +76,8 @@ impl ReadView for TailView<'_> {
         self.writer.documents()
     }
 
-    fn sealed_below(&self) -> u64 {
-        self.writer.sealed_below()
+    fn flushed_below(&self) -> u64 {
+        self.writer.flushed_below()
     }
 
     fn probe_until(

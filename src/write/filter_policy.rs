@@ -209,7 +209,7 @@ mod tests {
                         first_id,
                         last_id: end - 1,
                         documents,
-                        dead: 0,
+                        deleted: 0,
                     };
                     runs.push((shape, filter_bits(documents, all_documents)));
                 };

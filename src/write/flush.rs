@@ -20,14 +20,14 @@ impl Writer {
     pub(super) fn flush(&mut self) -> Result<()> {
         // A merge reads the rows of the documents of its runs from the tables.
         self.flush_pending()?;
-        let (first, end) = (self.state.sealed_below, self.state.next_id);
+        let (first, end) = (self.state.flushed_below, self.state.next_id);
         invariant!(first < end, "a flush of no ids, from {first} to {end}");
         self.has_flushed = true;
         let memtable = self.buffer.get_mut().drain_behind(&self.memtable)?;
         self.memtable = Memtable::default();
         self.unflushed_kept = 0;
-        self.state.sealed_below = end;
-        let documents = std::mem::take(&mut self.state.unsealed_documents);
+        self.state.flushed_below = end;
+        let documents = std::mem::take(&mut self.state.unflushed_documents);
         self.write_run(&memtable, first, documents)?;
         // A transaction that flushes many times must not pile runs up until it commits.
         self.merge()
@@ -54,7 +54,7 @@ impl Writer {
         let store = Arc::clone(&self.store);
         let context = &store.context;
         let run = self.state.take_run_number()?;
-        let last_id = self.state.sealed_below - 1;
+        let last_id = self.state.flushed_below - 1;
         self.has_written_runs = true;
         let deleted = memtable.lane(TOMBSTONE_LANE)?;
         let mut flush = Flush {

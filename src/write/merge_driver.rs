@@ -171,7 +171,7 @@ impl Writer {
             rows_from: None,
             lanes: Vec::new(),
         };
-        let dropped = self.dead.set.dropped(&range_of(&output));
+        let dropped = self.deleted.set.dropped(&range_of(&output));
         let first_dropped = dropped.first_from(output.first_id);
         output.rows_from = first_dropped.filter(|id| *id <= output.last_id);
         output.lanes.push(self.new_lane(0, &inputs)?);
@@ -225,7 +225,7 @@ impl Writer {
         let mut advance = Advance {
             output: (**output).clone(),
             inputs: inputs.iter().map(|run| run.descriptor.clone()).collect(),
-            dropped: self.dead.set.dropped(&range_of(output)),
+            dropped: self.deleted.set.dropped(&range_of(output)),
         };
         // The slice pays the whole debt, so the next one is counted from here on.
         advance.output.kept_up_to = self.state.postings_moved;
@@ -355,7 +355,7 @@ impl Writer {
             "the merge of runs {inputs:?} into run {} removed {removed:?}",
             output.run
         );
-        let (dropped, dead) = self.clear_tombstones(&output)?;
+        let (dropped, deleted) = self.clear_tombstones(&output)?;
         let documents: u64 = advance.inputs.iter().map(|run| run.documents).sum();
         // Nobody has compared the descriptors of the file with its tombstones.
         let left = documents.checked_sub(dropped);
@@ -370,7 +370,7 @@ impl Writer {
         if output.postings() == 0 {
             // Documents that were deleted since the merge began have no postings either, and no other
             // merge would clear their tombstones.
-            let since = self.dead.set.dropped(&range_of(&output));
+            let since = self.deleted.set.dropped(&range_of(&output));
             output.rows_from = Some(output.first_id);
             self.advance_rows(&mut output, &since, u64::MAX)?;
             self.clear_tombstones(&output)?;
@@ -382,15 +382,15 @@ impl Writer {
             output.documents,
             output.postings()
         ));
-        self.add_run_unless_empty(output, dead)
+        self.add_run_unless_empty(output, deleted)
     }
 
     /// Clears the tombstones of the documents that a merge has dropped. Returns their number, and the
     /// number of documents deleted since the merge began.
     fn clear_tombstones(&mut self, output: &RunDescriptor) -> Result<(u64, u64)> {
         let ids = range_of(output);
-        forget_dropped(self.write()?, &ids, &self.dead.set.dropped(&ids))?;
-        self.dead.end_merge(&ids)
+        forget_dropped(self.write()?, &ids, &self.deleted.set.dropped(&ids))?;
+        self.deleted.end_merge(&ids)
     }
 
     /// Opens the tables that lanes of this kind are written to.
@@ -414,13 +414,16 @@ impl Writer {
     pub(super) fn add_run_unless_empty(
         &mut self,
         descriptor: RunDescriptor,
-        dead: u64,
+        deleted: u64,
     ) -> Result<()> {
         if descriptor.postings() == 0 {
             return Ok(());
         }
         self.write_descriptor(&descriptor)?;
-        self.runs.insert(Run { descriptor, dead });
+        self.runs.insert(Run {
+            descriptor,
+            deleted,
+        });
         Ok(())
     }
 }

@@ -41,7 +41,7 @@ pub(crate) struct Writer {
     /// Postings of this transaction that are in no run. A probe may sort them.
     pub(super) buffer: RefCell<TransactionBuffer>,
     pub(super) pending: PendingRows,
-    pub(super) dead: TombstoneDelta,
+    pub(super) deleted: TombstoneDelta,
     has_changes: bool,
     /// Number of documents whose rows were taken out of pages or moved to others.
     removed_rows: u64,
@@ -86,7 +86,7 @@ impl Writer {
             memtable: latest.memtable.clone(),
             buffer: RefCell::new(TransactionBuffer::new(lanes)),
             pending: PendingRows::default(),
-            dead: TombstoneDelta::new(latest.dead.clone()),
+            deleted: TombstoneDelta::new(latest.deleted.clone()),
             has_changes: false,
             removed_rows: 0,
             unflushed_kept: kept_lane.map_or(0, |lane| latest.memtable.lane_postings(lane)),
@@ -155,7 +155,7 @@ impl Writer {
         self.pending.push(id, rows)?;
         self.state.next_id = next_id;
         self.state.documents += 1;
-        self.state.unsealed_documents += 1;
+        self.state.unflushed_documents += 1;
         let kept = signature
             .kept_hashes()
             .map_or(0, |hashes| hashes.len() as u64);
@@ -167,7 +167,7 @@ impl Writer {
             self.flush_pending()?;
         }
         let options = &self.store.context.options;
-        let unflushed = next_id - self.state.sealed_below;
+        let unflushed = next_id - self.state.flushed_below;
         if unflushed >= options.flush_after_documents
             || self.unflushed_kept >= options.flush_after_kept_hashes()
         {
@@ -207,11 +207,11 @@ impl Writer {
         if !found {
             return Ok(false);
         }
-        if id >= self.state.sealed_below {
+        if id >= self.state.flushed_below {
             self.buffer.get_mut().delete(id)?;
             // Opening has counted the rows of these documents, and one of them was this one's.
-            let unflushed = self.state.unsealed_documents.checked_sub(1);
-            self.state.unsealed_documents =
+            let unflushed = self.state.unflushed_documents.checked_sub(1);
+            self.state.unflushed_documents =
                 unflushed.or_bug("a count of unflushed documents for each of their rows")?;
         }
         // Merges do not concern documents that are in no run.
@@ -229,7 +229,7 @@ impl Writer {
     /// Adds a tombstone for a document in the range of the run at a position, and returns true if the
     /// document was there.
     fn add_tombstone(&mut self, id: u64, position: usize) -> Result<bool> {
-        if self.dead.set.contains(id)
+        if self.deleted.set.contains(id)
             || self
                 .write()?
                 .open_table(DOCUMENTS)
@@ -241,9 +241,9 @@ impl Writer {
             return Ok(false);
         }
         let run = Arc::make_mut(at_mut(&mut self.runs.current, position)?);
-        run.dead += 1;
+        run.deleted += 1;
         let number = run.descriptor.run;
-        self.dead.insert(id, self.runs.is_merging(number));
+        self.deleted.insert(id, self.runs.is_merging(number));
         Ok(true)
     }
 
@@ -298,9 +298,9 @@ impl Writer {
     }
 
     fn flush_tombstones(&mut self) -> Result<()> {
-        if self.dead.is_changed() {
+        if self.deleted.is_changed() {
             let write = open_write(self.write.as_ref())?;
-            let chunks = self.dead.flush(&mut write.open_table(DEAD).engine()?)?;
+            let chunks = self.deleted.flush(&mut write.open_table(DEAD).engine()?)?;
             let mut meta = write.open_table(META).engine()?;
             let mut changes = match meta.get(header::TOMBSTONE_CHANGES).engine()? {
                 Some(row) => header::decode_meta(header::TOMBSTONE_CHANGES, row.value())?,
@@ -365,7 +365,7 @@ impl Writer {
         // Merges have changed runs and tombstones since.
         self.check_conservation()?;
         self.state.commit = self.state.next_commit()?;
-        self.state.dead_documents = self.dead.set.len();
+        self.state.deleted_documents = self.deleted.set.len();
         let mut meta = self.write()?.open_table(META).engine()?;
         let row = header::encode_meta(header::STATE, &self.state)?;
         meta.insert(header::STATE, row.as_slice()).engine()?;
@@ -382,7 +382,7 @@ impl Writer {
             state: self.state,
             runs: self.runs.clone(),
             memtable,
-            dead: self.dead.set.clone(),
+            deleted: self.deleted.set.clone(),
         };
         let taken = self.write.take();
         let write = taken.or_bug("an engine transaction that has not ended")?;
@@ -534,8 +534,8 @@ impl ReadView for Writer {
         self.state.documents
     }
 
-    fn sealed_below(&self) -> u64 {
-        self.state.sealed_below
+    fn flushed_below(&self) -> u64 {
+        self.state.flushed_below
     }
 
     fn probe_until(
@@ -616,6 +616,6 @@ impl ReadView for Writer {
     }
 
     fn is_deleted(&self, id: u64) -> bool {
-        self.dead.set.contains(id)
+        self.deleted.set.contains(id)
     }
 }

@@ -143,7 +143,7 @@ fn backup_of_a_busy_store_equals_its_snapshot() {
     let place = Place::new();
     let store = options().create(place.store(), schema()).unwrap();
     let (done, commits) = (AtomicBool::new(false), AtomicU64::new(0));
-    let (mut merging, mut dead, mut unsealed) = (0, 0, 0);
+    let (mut merging, mut dead, mut unflushed) = (0, 0, 0);
     thread::scope(|scope| {
         for writer in 0..2 {
             let (store, done, commits) = (&store, &done, &commits);
@@ -186,13 +186,13 @@ fn backup_of_a_busy_store_equals_its_snapshot() {
             );
             merging += usize::from(!stats.merges.is_empty());
             dead += usize::from(stats.dead_rows > 0);
-            unsealed += usize::from(stats.memtable_documents > 0);
+            unflushed += usize::from(stats.memtable_documents > 0);
             drop(copy);
             check_clean(&path);
             assert_writable(&path, &mut random);
         }
     });
-    assert!(dead > 0 && unsealed > 0, "{merging} {dead} {unsealed}");
+    assert!(dead > 0 && unflushed > 0, "{merging} {dead} {unflushed}");
     drop(store);
     check_clean(&place.store());
 }

@@ -48,7 +48,7 @@ pub fn alone(kind: Kind, options: &Options, link: &mut Link) -> Result<()> {
         link.cost("written by calls, bytes a document", written / documents)?;
     }
     link.peak_memory("building")?;
-    engine.settle()?;
+    engine.finish_background_work()?;
     if input.stopped {
         link.meet()?;
         link.note(format!(

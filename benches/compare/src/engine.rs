@@ -36,7 +36,7 @@ pub trait Engine {
     fn insert(&mut self, batch: &Batch) -> Result<()>;
 
     /// Waits until nothing is left to do in the background.
-    fn settle(&mut self) -> Result<()> {
+    fn finish_background_work(&mut self) -> Result<()> {
         Ok(())
     }
 

@@ -106,7 +106,7 @@ impl Engine for Fjall {
         Ok(writes.commit()?)
     }
 
-    fn settle(&mut self) -> Result<()> {
+    fn finish_background_work(&mut self) -> Result<()> {
         self.wait_until_idle();
         Ok(())
     }

@@ -65,10 +65,10 @@ pub fn alone(kind: Kind, options: &Options, link: &mut Link) -> Result<()> {
     link.settings(engine.settings()?)?;
     let before = written_bytes();
     let reached = insert(kind, &mut *engine, options, link, 0)?;
-    let ((), settling) = timed(|| engine.settle())?;
-    if settling >= NOTHING_LEFT {
+    let ((), finishing) = timed(|| engine.finish_background_work())?;
+    if finishing >= NOTHING_LEFT {
         let label = "work in the background left at the end, s";
-        link.cost(label, settling.as_secs_f64())?;
+        link.cost(label, finishing.as_secs_f64())?;
     }
     if kind.is_durable() {
         let written = (written_bytes() - before) as f64;

@@ -56,7 +56,7 @@ pub fn alone(kind: Kind, options: &Options, link: &mut Link) -> Result<()> {
         (engine, reached)
     };
     link.settings(engine.settings()?)?;
-    engine.settle()?;
+    engine.finish_background_work()?;
     let held = link.hold(documents)?;
     engine.begin_reading()?;
     let asked = Asked {
@@ -72,7 +72,7 @@ pub fn alone(kind: Kind, options: &Options, link: &mut Link) -> Result<()> {
         engine.close()?;
         kind.compact(&options.folder)?;
         engine = kind.open(form, &options.folder)?;
-        engine.settle()?;
+        engine.finish_background_work()?;
         engine.begin_reading()?;
         engine = asked.all("compacted", engine, link)?;
     }
@@ -140,7 +140,7 @@ impl Asked<'_> {
                 link.note(format!("cold: {how}"))?;
             }
             engine = self.kind.open(self.options.form(), folder)?;
-            engine.settle()?;
+            engine.finish_background_work()?;
             engine.begin_reading()?;
             let before = reads();
             for probe in probes.by_ref().take(COLD_PROBES as usize) {

@@ -231,7 +231,7 @@ impl Engine for RocksDb {
         Ok(self.database.write_opt(writes, &options)?)
     }
 
-    fn settle(&mut self) -> Result<()> {
+    fn finish_background_work(&mut self) -> Result<()> {
         self.wait_until_idle()
     }
 

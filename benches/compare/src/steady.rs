@@ -44,7 +44,7 @@ pub fn alone(kind: Kind, options: &Options, link: &mut Link) -> Result<()> {
     if input.stopped {
         return Err("--base takes more memory than --memory-limit".into());
     }
-    engine.settle()?;
+    engine.finish_background_work()?;
     link.settings(engine.settings()?)?;
     link.meet()?;
     let next = load::insert(kind, &mut *engine, options, link, base)?;
@@ -55,7 +55,7 @@ pub fn alone(kind: Kind, options: &Options, link: &mut Link) -> Result<()> {
         Ok(time)
     })?;
     link.peak_memory("base included")?;
-    engine.settle()?;
+    engine.finish_background_work()?;
     let held = link.hold(next)?;
     engine.begin_reading()?;
     let end = base + options.documents + options.singles;

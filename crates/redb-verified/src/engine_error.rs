@@ -170,7 +170,7 @@ impl EngineError {
     pub(crate) fn opening(path: &Path, source: std::io::Error) -> Self {
         match source.kind() {
             ErrorKind::NotFound => Self::NotFound { path: path.into() },
-            ErrorKind::IsADirectory => Self::foreign(path, "it is no regular file"),
+            ErrorKind::IsADirectory => Self::foreign(path, "it is not a regular file"),
             _ => Self::io("opening", path, source),
         }
     }

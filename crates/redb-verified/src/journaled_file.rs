@@ -229,8 +229,8 @@ impl JournaledFile {
             return Ok(());
         };
         self.is_loaded.store(false, Ordering::Release);
-        let detail = "the journal of the last commits is damaged; `repair` brings back the \
-                      documents of those before";
+        let detail = "the journal of the last commits is damaged; `repair` restores the documents of those \
+                      before";
         Err(damaged(place, detail))
     }
 

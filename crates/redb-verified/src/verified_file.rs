@@ -410,8 +410,8 @@ impl VerifiedFile {
             self.read_unverified(0, &mut sealed)?;
         }
         if check_head(&sealed) != HeadSeal::Intact {
-            let detail = "the checksum of the file's head is not the expected one: its last write may \
-                          have been cut short; `repair` brings back every document of a whole commit";
+            let detail = "the checksum of the file's head is not the expected one: its last write may have \
+                          been interrupted; `repair` restores every document of a complete commit";
             return Err(match unknown_layout(&sealed) {
                 Some(found) => EngineError::UnknownLayout { found }.for_redb(),
                 None => damaged(0, detail),

@@ -44,7 +44,8 @@ pub enum SketchError {
     },
     /// The schema bytes were written by a newer release in a version that this one cannot read.
     #[error(
-        "the schema bytes have version {found}, this release reads up to {supported}; use a newer release"
+        "the schema bytes have version {found}, and this release reads up to {supported}; use a newer \
+         release"
     )]
     NewerFormat {
         /// The version of the bytes.
@@ -67,7 +68,7 @@ pub enum SketchError {
         detail: String,
     },
     /// The crate was built without a feature that the schema needs. Build it with the feature.
-    #[error("{needed_by}: needs the feature `{feature}`, which this build is without")]
+    #[error("{needed_by}: requires the feature `{feature}`, which is not part of this build")]
     MissingFeature {
         /// The part of the schema.
         needed_by: String,

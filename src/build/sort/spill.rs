@@ -135,7 +135,7 @@ impl Spill {
         let (body, checksum) = bytes.split_at(count * width);
         if crc32fast::hash(body).to_le_bytes() != *checksum {
             let place = format!("a temporary file in {}", self.folder.display());
-            let detail = "what is read is not what was written; build again, on another disk";
+            let detail = "the bytes read differ from those written; build again, on another disk";
             return Err(Error::corrupt(place, detail));
         }
         extent.layout.decode(body, extent.first_id, postings);

@@ -16,13 +16,13 @@ pub(crate) struct RunShape {
     /// Documents that have postings in the run.
     pub(crate) documents: u64,
     /// The number of these documents that have been deleted since.
-    pub(crate) dead: u64,
+    pub(crate) deleted: u64,
 }
 
 impl RunShape {
     /// Number of its documents that are not deleted.
     pub(crate) fn live(&self) -> u64 {
-        self.documents.saturating_sub(self.dead)
+        self.documents.saturating_sub(self.deleted)
     }
 }
 
@@ -104,7 +104,7 @@ pub(crate) fn plan(all: &[RunShape], under_way: &[MergePlan]) -> Option<MergePla
     merged.or_else(|| {
         let is_busy = under_way.iter().any(|merge| merge.runs.len() == 1);
         runs.retain(|run| !is_merging(run));
-        most_dead(&runs).filter(|_| !is_busy)
+        most_deleted(&runs).filter(|_| !is_busy)
     })
 }
 
@@ -132,11 +132,11 @@ fn neighbours(
 }
 
 /// The run with the greatest share of deleted documents, if that is above a fifth.
-fn most_dead(runs: &[RunShape]) -> Option<MergePlan> {
-    let share = |run: &RunShape| (u128::from(run.dead) << 64) / u128::from(run.documents.max(1));
+fn most_deleted(runs: &[RunShape]) -> Option<MergePlan> {
+    let share = |run: &RunShape| (u128::from(run.deleted) << 64) / u128::from(run.documents.max(1));
     let spoiled = runs
         .iter()
-        .filter(|run| u128::from(run.dead) * 5 > u128::from(run.documents));
+        .filter(|run| u128::from(run.deleted) * 5 > u128::from(run.documents));
     // The first of equals: the oldest.
     let most = spoiled.rev().max_by_key(|run| share(run))?;
     Some(MergePlan {

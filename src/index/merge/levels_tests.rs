@@ -8,7 +8,7 @@ fn shape(run: u32, level: u8, first_id: u64, last_id: u64) -> RunShape {
         first_id,
         last_id,
         documents: last_id + 1 - first_id,
-        dead: 0,
+        deleted: 0,
     }
 }
 
@@ -29,7 +29,7 @@ fn apply(runs: &mut Vec<RunShape>, plan: &MergePlan) -> u64 {
     let number = merged.unwrap_or(u32::MAX) - 1;
     let (first, last) = (taken[0], taken[taken.len() - 1]);
     let merged = RunShape {
-        documents: taken.iter().map(|run| run.documents - run.dead).sum(),
+        documents: taken.iter().map(|run| run.documents - run.deleted).sum(),
         ..shape(number, plan.level, first.first_id, last.last_id)
     };
     runs.insert(place, merged);
@@ -305,9 +305,9 @@ fn a_run_more_than_a_fifth_deleted_is_rewritten_alone() {
         shape(1, 1, 1000, 1099),
         shape(2, 0, 1100, 1199),
     ];
-    runs[0].dead = 200;
+    runs[0].deleted = 200;
     assert_eq!(plan(&runs, &[]), None);
-    runs[0].dead = 201;
+    runs[0].deleted = 201;
     let alone = |run, level| {
         Some(MergePlan {
             runs: vec![run],
@@ -316,16 +316,16 @@ fn a_run_more_than_a_fifth_deleted_is_rewritten_alone() {
     };
     assert_eq!(plan(&runs, &[]), alone(0, 2));
     // The share counts, not the number; of equals, the oldest.
-    runs[1].dead = 60;
+    runs[1].deleted = 60;
     assert_eq!(plan(&runs, &[]), alone(1, 1));
-    runs[2].dead = 60;
+    runs[2].deleted = 60;
     assert_eq!(plan(&runs, &[]), alone(1, 1));
-    // All dead, and nothing left to divide by.
+    // All deleted, and nothing left to divide by.
     runs[2].documents = 0;
     assert_eq!(plan(&runs, &[]), alone(2, 0));
-    runs[2].dead = 0;
-    runs[1].dead = 0;
-    runs[0].dead = 0;
+    runs[2].deleted = 0;
+    runs[1].deleted = 0;
+    runs[0].deleted = 0;
     assert_eq!(plan(&runs, &[]), None);
 }
 

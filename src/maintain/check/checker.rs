@@ -177,7 +177,7 @@ impl<'a, 'w> Check<'a, 'w> {
 
     fn all(&mut self) -> Result<()> {
         self.step(2, Self::rows)?;
-        self.step(2, Self::dead)?;
+        self.step(2, Self::deleted)?;
         self.step(10, Self::equal)?;
         self.runs()?;
         self.memtable()?;
@@ -206,7 +206,7 @@ impl<'a, 'w> Check<'a, 'w> {
     }
 
     fn is_deleted(&self, id: u64) -> bool {
-        self.snapshot.inner.version.dead.contains(id)
+        self.snapshot.inner.version.deleted.contains(id)
     }
 
     /// Invariants 1 and 2: rows can be read, and each document that has a payload has its row; what
@@ -285,7 +285,7 @@ impl<'a, 'w> Check<'a, 'w> {
         document_codes(context, key_code, &signature, &mut row)?;
         // A flushed document with postings is in the range of a run.
         let runs = &committed.runs;
-        let run = (id < committed.state.sealed_below)
+        let run = (id < committed.state.flushed_below)
             .then(|| runs.position_of(id).unwrap_or(runs.current.len()));
         for LaneCode { lane, code } in row {
             let expected = self.expected.entry((run, lane)).or_default();
@@ -296,7 +296,7 @@ impl<'a, 'w> Check<'a, 'w> {
 
     /// Checks invariant 4: the deleted documents are those that this handle knows, and their rows
     /// exist until a merge drops them.
-    fn dead(&mut self) -> Result<()> {
+    fn deleted(&mut self) -> Result<()> {
         let committed = &self.snapshot.inner.version;
         let table = self
             .snapshot
@@ -305,21 +305,21 @@ impl<'a, 'w> Check<'a, 'w> {
             .read
             .open_table(DEAD)
             .engine()?;
-        let dead = Tombstones::read(&table)?;
-        let expected = &committed.dead;
-        for id in dead.ids().filter(|id| !expected.contains(*id)) {
+        let deleted = Tombstones::read(&table)?;
+        let expected = &committed.deleted;
+        for id in deleted.ids().filter(|id| !expected.contains(*id)) {
             let place = format!("table dead, document {id}");
             self.report.add(4, place, "found its bit, expected none");
         }
-        if dead.len() != expected.len() {
-            let detail = format!("found {} bits, expected {}", dead.len(), expected.len());
+        if deleted.len() != expected.len() {
+            let detail = format!("found {} bits, expected {}", deleted.len(), expected.len());
             self.report.add(4, "table dead", detail);
         }
         for id in expected.ids() {
             let found = self.removed.contains(id);
             if found == committed.has_lost_rows(id) {
                 let place = format!("table documents, document {id}");
-                let detail = format!("it is dead: found rows {found}, expected {}", !found);
+                let detail = format!("it is deleted: found rows {found}, expected {}", !found);
                 self.report.add(4, place, detail);
             }
         }
@@ -360,7 +360,7 @@ impl<'a, 'w> Check<'a, 'w> {
             // A merge has dropped its rows already.
             None => self.is_deleted(id),
         };
-        if id >= state.sealed_below || !is_right {
+        if id >= state.flushed_below || !is_right {
             let place = format!("table equal, document {id}");
             let detail = format!("found digest {expected:032x?}, expected {found:032x?}");
             self.report.add(10, place, detail);
@@ -427,7 +427,7 @@ impl<'a, 'w> Check<'a, 'w> {
             } else if !within || !self.is_deleted(posting.id) {
                 let place = format!("table {name}, run {}, lane {lane}", run.run);
                 let detail = format!(
-                    "found a posting of document {}, which is neither live nor dead",
+                    "found a posting of document {}, which is neither live nor deleted",
                     posting.id
                 );
                 self.report.add(4, place, detail);

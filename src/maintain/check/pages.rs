@@ -92,8 +92,8 @@ pub(super) fn check_bookkeeping(
     let notify = |done, total| watch.report(Phase::CheckingFreePages, done, total);
     let pages = verify_pages(path, &options.file_options(), notify).map(|clean| {
         if !clean {
-            let detail = "its record of free pages is wrong; no document is concerned, and `compact` \
-                          mends it";
+            let detail = "its list of free pages is wrong; no document is affected, and `compact` repairs \
+                          it";
             report.add(8, "pages", detail);
         }
     });

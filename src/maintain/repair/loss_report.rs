@@ -122,11 +122,12 @@ impl LossReport {
             self.push_lost(range(
                 first,
                 last,
-                "their rows are out of reach: those that are not in the new store, if there were any",
+                "their rows cannot be reached: those that existed are lost, unless they are in the new \
+                 store",
             ));
         }
         let back = may_be_back.into_iter().filter_map(within);
-        let reason = "what says which of them were removed is lost, or was not asked";
+        let reason = "the record of which of them were removed is lost or was not read";
         self.may_be_back = back
             .map(|(first, last)| range(first, last, reason))
             .collect();

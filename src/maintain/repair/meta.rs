@@ -85,7 +85,7 @@ impl MetaRows {
         }
         let readable = self.schema.as_ref().or(given).cloned();
         let mut schema = readable.ok_or_else(|| {
-            let detail = "it cannot be read; give the schema that the store was made with";
+            let detail = "it cannot be read; give the schema of the store";
             Error::corrupt("table meta, row schema", detail)
         })?;
         let given_weights = given.and_then(Schema::weights);

@@ -27,7 +27,7 @@ pub(super) struct DamagedStore {
     commit: Commit,
     documents: RowVersions,
     payloads: RowVersions,
-    dead: RemainingTombstones,
+    deleted: RemainingTombstones,
     schema: Schema,
     shape: Shape,
     recipe: RecipeMark,
@@ -63,7 +63,7 @@ impl DamagedStore {
         if !scans && table(DOCUMENTS).is_none() {
             return Err(Error::corrupt(
                 "the definitions of the tables",
-                "they cannot be read, so that no document can be reached; scan all pages for rows",
+                "they cannot be read, so no document can be reached; scan all pages for rows",
             ));
         }
         let found = scans.then(|| scan(&commit.pages, watch)).transpose()?;
@@ -73,10 +73,10 @@ impl DamagedStore {
         }
         let has_own_schema = meta.schema.is_some();
         let schema = meta.usable_schema(given)?;
-        let mut dead =
+        let mut deleted =
             RemainingTombstones::read(&commit, table("dead"), meta.state.as_ref(), &mut losses);
         if scans {
-            dead.may_be_back = vec![(0, u64::MAX)];
+            deleted.may_be_back = vec![(0, u64::MAX)];
         }
         let (documents, payloads) = match found {
             Some(found) => (
@@ -91,7 +91,7 @@ impl DamagedStore {
         Ok(Self {
             documents: RowVersions::new(documents),
             payloads: RowVersions::new(payloads),
-            dead,
+            deleted,
             shape: shape_of(&schema),
             recipe: schema.sketcher().recipe_mark(),
             schema,
@@ -133,7 +133,7 @@ impl DamagedStore {
             };
             let documents = self.documents.take(id, pages, &mut self.losses);
             let payloads = self.payloads.take(id, pages, &mut self.losses);
-            if self.dead.contains(id) || self.next_id.is_some_and(|next| id >= next) {
+            if self.deleted.contains(id) || self.next_id.is_some_and(|next| id >= next) {
                 continue;
             }
             match self.decode_any(&documents, &payloads) {
@@ -181,7 +181,7 @@ impl DamagedStore {
     /// Returns the losses, after the last document.
     pub(crate) fn finish(self) -> LossReport {
         let mut losses = self.losses;
-        losses.finish(self.next_id, self.dead.may_be_back);
+        losses.finish(self.next_id, self.deleted.may_be_back);
         losses
     }
 }

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use crate::engine::{Commit, Tree};
-use crate::format::{CHUNK_DOCUMENTS, DeadChunk, State};
+use crate::format::{CHUNK_DOCUMENTS, DeletedChunk, State};
 use crate::maintain::repair::damaged_rows::each_row;
 use crate::maintain::repair::loss_report::LossReport;
 use crate::maintain::stored_keys::{ids_of, ids_of_chunks};
 
 #[derive(Debug, Default)]
 pub(super) struct RemainingTombstones {
-    chunks: BTreeMap<u64, DeadChunk>,
+    chunks: BTreeMap<u64, DeletedChunk>,
     /// Ids of which removed ones may be taken for live.
     pub(super) may_be_back: Vec<(u64, u64)>,
 }
@@ -22,7 +22,7 @@ impl RemainingTombstones {
         state: Option<&State>,
         losses: &mut LossReport,
     ) -> Self {
-        let mut dead = Self::default();
+        let mut deleted = Self::default();
         let mut lost = Vec::new();
         let mut errors = Vec::new();
         match table {
@@ -32,9 +32,9 @@ impl RemainingTombstones {
                         return;
                     };
                     let chunk = u64::from_le_bytes(key);
-                    match row.and_then(|row| DeadChunk::decode(chunk, row)) {
+                    match row.and_then(|row| DeletedChunk::decode(chunk, row)) {
                         Ok(bitmap) => {
-                            dead.chunks.insert(chunk, bitmap);
+                            deleted.chunks.insert(chunk, bitmap);
                         }
                         Err(error) => errors.push((chunk, error)),
                     }
@@ -49,13 +49,17 @@ impl RemainingTombstones {
             lost.push(ids_of_chunks(chunk, chunk));
             losses.error(error);
         }
-        let found = dead.chunks.values().map(DeadChunk::count).sum::<u64>();
+        let found = deleted
+            .chunks
+            .values()
+            .map(DeletedChunk::count)
+            .sum::<u64>();
         // Nothing is lost if all are there.
-        if state.is_none_or(|state| state.dead_documents != found) {
+        if state.is_none_or(|state| state.deleted_documents != found) {
             lost.sort_unstable();
-            dead.may_be_back = lost;
+            deleted.may_be_back = lost;
         }
-        dead
+        deleted
     }
 
     pub(crate) fn contains(&self, id: u64) -> bool {

@@ -230,8 +230,7 @@ impl<'a, A> ContainmentQuery<'a, A> {
     ) -> Result<Vec<T>> {
         let context = self.view.context();
         if context.schema.containment().is_none() {
-            let expected =
-                "containment: the schema has none, and nothing is kept to find shared passages";
+            let expected = "containment: the schema keeps no hashes to find shared passages";
             return Err(Error::invalid("containment", "none", expected));
         }
         self.bounds.check()?;

@@ -66,7 +66,7 @@ impl SharedHashes {
             .map(|(query_index, &code)| ProbeRange::new(query_index, code, code));
         let ranges: Vec<ProbeRange> = ranges.collect();
         view.context().counters.lanes_probed(ranges.len());
-        let sealed_below = view.sealed_below();
+        let flushed_below = view.flushed_below();
         let mut frequencies = vec![0_u64; self.codes.len()];
         let (found, is_capped) = (&mut self.found, &mut self.is_capped);
         let mut fits = true;
@@ -79,7 +79,7 @@ impl SharedHashes {
             }
             // Documents that are in no run may have been removed and keep their postings all the same: they
             // are counted once their rows have been looked for.
-            if posting.id < sealed_below {
+            if posting.id < flushed_below {
                 let frequency = at_mut(&mut frequencies, index as usize)?;
                 *frequency += 1;
                 if *frequency > max_frequency {
@@ -103,9 +103,9 @@ impl SharedHashes {
 
     /// Leaves documents out that are in no run and were removed.
     fn leave_removed_out(&mut self, view: &dyn ReadView) -> Result<()> {
-        let sealed_below = view.sealed_below();
-        let unsealed = self.found.iter().map(|(_, id)| *id);
-        let mut ids: Vec<u64> = unsealed.filter(|id| *id >= sealed_below).collect();
+        let flushed_below = view.flushed_below();
+        let unflushed = self.found.iter().map(|(_, id)| *id);
+        let mut ids: Vec<u64> = unflushed.filter(|id| *id >= flushed_below).collect();
         ids.sort_unstable();
         ids.dedup();
         let mut live = Vec::with_capacity(ids.len());
@@ -115,7 +115,7 @@ impl SharedHashes {
             Ok(())
         })?;
         if live.len() < ids.len() {
-            let is_live = |id: u64| id < sealed_below || live.binary_search(&id).is_ok();
+            let is_live = |id: u64| id < flushed_below || live.binary_search(&id).is_ok();
             self.found.retain(|(_, id)| is_live(*id));
         }
         Ok(())

@@ -98,7 +98,7 @@ fn check(schema: Schema) {
     let model = make(&path, schema);
     let read = reader::Store::read(&path);
     let seen = stored::check(&read, &model);
-    assert!(seen.unsealed > 0 && seen.dead_postings > 0, "{seen:?}");
+    assert!(seen.unflushed > 0 && seen.dead_postings > 0, "{seen:?}");
     assert!(model.values().any(|document| document.signature.empty));
     let lanes = read.blocks["bands"].iter().chain(&read.blocks["permuted"]);
     assert!(lanes.count() > 0);
@@ -113,7 +113,7 @@ fn check_rebanded(schema: Schema, rebanding: &Rebanding) {
     Store::reband(&path, rebanding).run().unwrap();
     let after = reader::Store::read(&path);
     let seen = stored::check(&after, &model);
-    assert_eq!((seen.unsealed, seen.buried, seen.outputs), (0, 0, 0));
+    assert_eq!((seen.unflushed, seen.buried, seen.outputs), (0, 0, 0));
     assert_ne!(after.schema, before.schema);
     assert_eq!(after.schema.recipe, before.schema.recipe);
     assert_eq!(after.self_test, before.self_test);
@@ -122,10 +122,10 @@ fn check_rebanded(schema: Schema, rebanding: &Rebanding) {
     let state = reader::State {
         commit: before.state.commit + 1,
         next_run: before.state.next_run + 1,
-        sealed_below: before.state.next_id,
-        unsealed_documents: 0,
+        flushed_below: before.state.next_id,
+        unflushed_documents: 0,
         postings_moved: before.state.postings_moved / lanes[0] * lanes[1],
-        dead_documents: 0,
+        deleted_documents: 0,
         ..before.state
     };
     assert_eq!(after.state, state);

@@ -125,7 +125,7 @@ fn every_document_has_exactly_its_postings() {
     );
     let least = 8 / distance;
     assert!(seen.outputs >= least && seen.begun >= least, "{seen:?}");
-    assert!(seen.unsealed > 0 && seen.since > 0, "{seen:?}");
+    assert!(seen.unflushed > 0 && seen.since > 0, "{seen:?}");
     assert!(
         seen.dead_postings > 0 && seen.followed_blocks > 0,
         "{seen:?}"

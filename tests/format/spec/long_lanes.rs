@@ -115,8 +115,8 @@ fn paused_merge_is_readable_after_every_slice() {
     let mut builder = Builder::create(&path, schema(), options);
     let end = 4 * SEAL_AFTER;
     builder.change(|this, transaction| this.insert_until(transaction, end - 50));
-    let settled = (5..3 * SEAL_AFTER).step_by(11);
-    builder.change(|this, transaction| this.remove(transaction, settled.clone()));
+    let before = (5..3 * SEAL_AFTER).step_by(11);
+    builder.change(|this, transaction| this.remove(transaction, before.clone()));
     // The fourth seal begins the merge.
     builder.change(|this, transaction| this.insert_until(transaction, end));
 
@@ -137,7 +137,7 @@ fn paused_merge_is_readable_after_every_slice() {
         let (again, store, seen) = builder.check(&path);
         builder = again;
         assert_eq!(seen.outputs, 1, "slice {slice}: {seen:?}");
-        assert_eq!(store.dead.settled.len(), settled.clone().count());
+        assert_eq!(store.dead.before.len(), before.clone().count());
         assert_eq!(store.dead.since.len() as u64, slice * PER_SLICE);
         if seen.dropping > 0 {
             dropping += 1;
@@ -149,7 +149,7 @@ fn paused_merge_is_readable_after_every_slice() {
         }
         if seen.cut_lanes > 0 {
             assert!(seen.cut_lanes == 4 && seen.passed_over > 0, "{seen:?}");
-            assert_eq!(seen.without_rows, store.dead.settled.len());
+            assert_eq!(seen.without_rows, store.dead.before.len());
             if cut == 0 {
                 // The key lane is in its middle, and the pieces of its inputs' filters are going.
                 assert!(seen.gone_pieces >= 4, "{seen:?}");
@@ -175,7 +175,7 @@ fn paused_merge_is_readable_after_every_slice() {
         .take((slice * PER_SLICE) as usize)
         .collect();
     assert!(
-        store.dead.settled.iter().eq(&died),
+        store.dead.before.iter().eq(&died),
         "what merges dropped is no longer dead"
     );
     assert!(seen.dead_postings >= 60);

@@ -61,11 +61,11 @@ pub(crate) struct State {
     pub(crate) commit: u64,
     pub(crate) next_id: u64,
     pub(crate) documents: u64,
-    pub(crate) sealed_below: u64,
+    pub(crate) flushed_below: u64,
     pub(crate) next_run: u32,
-    pub(crate) unsealed_documents: u64,
+    pub(crate) unflushed_documents: u64,
     pub(crate) postings_moved: u64,
-    pub(crate) dead_documents: u64,
+    pub(crate) deleted_documents: u64,
 }
 
 #[derive(Debug)]
@@ -99,13 +99,13 @@ impl Run {
 /// The dead: those that a merge of their run drops, and those that died since it began.
 #[derive(Debug, Default)]
 pub(crate) struct Dead {
-    pub(crate) settled: BTreeSet<u64>,
+    pub(crate) before: BTreeSet<u64>,
     pub(crate) since: BTreeSet<u64>,
 }
 
 impl Dead {
     pub(crate) fn contains(&self, id: u64) -> bool {
-        self.settled.contains(&id) || self.since.contains(&id)
+        self.before.contains(&id) || self.since.contains(&id)
     }
 }
 
@@ -173,11 +173,11 @@ impl Store {
             commit: bytes.u64(),
             next_id: bytes.u64(),
             documents: bytes.u64(),
-            sealed_below: bytes.u64(),
+            flushed_below: bytes.u64(),
             next_run: bytes.u32(),
-            unsealed_documents: bytes.u64(),
+            unflushed_documents: bytes.u64(),
             postings_moved: bytes.u64(),
-            dead_documents: bytes.u64(),
+            deleted_documents: bytes.u64(),
         };
         assert!(bytes.rest().is_empty());
         let dead = read_dead(&tables);
@@ -207,7 +207,7 @@ impl Store {
             let left = block.postings.iter().filter(|p| Some(**p) > after);
             postings.extend(left.map(|posting| (block.lane, *posting)));
         }
-        for (id, document) in self.documents.range(self.state.sealed_below..) {
+        for (id, document) in self.documents.range(self.state.flushed_below..) {
             let codes = self
                 .schema
                 .codes(document.key.as_deref(), &document.signature);
@@ -324,13 +324,13 @@ fn read_dead(tables: &Tables) -> Dead {
             let set = (0..16_000).filter(|i| bits[i / 8] >> (i % 8) & 1 == 1);
             set.map(|i| first + i as u64).collect::<Vec<_>>()
         };
-        dead.settled.extend(ids());
+        dead.before.extend(ids());
         if kind == 2 {
             dead.since.extend(ids());
         }
         assert!(bytes.rest().is_empty());
     }
-    assert!(dead.settled.is_disjoint(&dead.since));
+    assert!(dead.before.is_disjoint(&dead.since));
     dead
 }
 

@@ -23,7 +23,7 @@ pub(crate) struct Seen {
     pub(crate) cut_lanes: usize,
     /// Postings in blocks that have moved already.
     pub(crate) passed_over: usize,
-    pub(crate) unsealed: usize,
+    pub(crate) unflushed: usize,
     pub(crate) dead_postings: usize,
     /// Documents that died while their run was being merged.
     pub(crate) since: usize,
@@ -51,7 +51,7 @@ impl Seen {
         self.begun += other.begun;
         self.cut_lanes += other.cut_lanes;
         self.passed_over += other.passed_over;
-        self.unsealed += other.unsealed;
+        self.unflushed += other.unflushed;
         self.dead_postings += other.dead_postings;
         self.since += other.since;
         self.buried += other.buried;
@@ -70,15 +70,15 @@ impl Seen {
 /// Checks everything.
 pub(crate) fn check(store: &Store, model: &Model) -> Seen {
     let mut seen = Seen::default();
-    let unsealed = store.documents.range(store.state.sealed_below..).count();
-    assert_eq!(store.state.unsealed_documents, unsealed as u64);
-    seen.unsealed = unsealed;
+    let unflushed = store.documents.range(store.state.flushed_below..).count();
+    assert_eq!(store.state.unflushed_documents, unflushed as u64);
+    seen.unflushed = unflushed;
     seen.since = store.dead.since.len();
     assert_eq!(store.state.documents, model.len() as u64);
     assert!(store.documents == *model, "rows are as they were written");
     check_dead(store, &mut seen);
     for (id, (noted, found)) in &store.equal {
-        assert!(*id < store.state.sealed_below);
+        assert!(*id < store.state.flushed_below);
         assert!(found.map_or_else(|| store.dead.contains(*id), |found| found == *noted));
     }
     seen.equal = store.equal.len();
@@ -105,14 +105,14 @@ pub(crate) fn check(store: &Store, model: &Model) -> Seen {
 
 /// The dead have their rows until the merge of their run has dropped them, and no others have any.
 fn check_dead(store: &Store, seen: &mut Seen) {
-    let (settled, since) = (&store.dead.settled, &store.dead.since);
-    let count = settled.len() + since.len();
-    assert_eq!(store.state.dead_documents, count as u64);
-    let mut expected: BTreeSet<u64> = settled.union(since).copied().collect();
+    let (before, since) = (&store.dead.before, &store.dead.since);
+    let count = before.len() + since.len();
+    assert_eq!(store.state.deleted_documents, count as u64);
+    let mut expected: BTreeSet<u64> = before.union(since).copied().collect();
     for output in store.runs.values().filter(|run| !run.inputs.is_empty()) {
         let dropped = |id: &u64| {
             let is_before = output.rows_from.is_none_or(|from| *id < from);
-            is_before && output.ids.contains(id) && settled.contains(id)
+            is_before && output.ids.contains(id) && before.contains(id)
         };
         expected.retain(|id| !dropped(id));
     }
@@ -146,23 +146,23 @@ fn check_postings(store: &Store, model: &Model, seen: &mut Seen) {
 }
 
 /// Runs that are no outputs, ascending by their ranges.
-fn standing(store: &Store) -> Vec<(u32, &Run)> {
+fn current(store: &Store) -> Vec<(u32, &Run)> {
     let runs = store.runs.iter().map(|(number, run)| (*number, run));
-    let mut standing: Vec<(u32, &Run)> = runs.filter(|(_, run)| run.inputs.is_empty()).collect();
-    standing.sort_by_key(|(_, run)| *run.ids.start());
-    standing
+    let mut current: Vec<(u32, &Run)> = runs.filter(|(_, run)| run.inputs.is_empty()).collect();
+    current.sort_by_key(|(_, run)| *run.ids.start());
+    current
 }
 
 fn check_runs(store: &Store, model: &Model, seen: &mut Seen) {
-    let standing = standing(store);
-    assert!(standing.is_sorted_by(|(_, a), (_, b)| a.ids.end() < b.ids.start()));
+    let current = current(store);
+    assert!(current.is_sorted_by(|(_, a), (_, b)| a.ids.end() < b.ids.start()));
     let all_lanes: Vec<u16> = (0..store.lanes.len() as u16).collect();
-    for (_, run) in &standing {
+    for (_, run) in &current {
         assert_eq!(run.rows_from, None);
-        assert!(*run.ids.end() < store.state.sealed_below);
+        assert!(*run.ids.end() < store.state.flushed_below);
         assert!(run.lanes.keys().eq(&all_lanes));
         let live = model.range(run.ids.clone()).count();
-        let dead = [&store.dead.settled, &store.dead.since];
+        let dead = [&store.dead.before, &store.dead.since];
         let dead = dead.map(|ids| ids.range(run.ids.clone()).count());
         assert!(run.documents as usize >= live + dead[0] + dead[1]);
     }
@@ -171,8 +171,8 @@ fn check_runs(store: &Store, model: &Model, seen: &mut Seen) {
     let mut merging = BTreeSet::new();
     for output in store.runs.values().filter(|run| !run.inputs.is_empty()) {
         seen.outputs += 1;
-        let first = standing.iter().position(|run| run.0 == output.inputs[0]);
-        let inputs = &standing[first.unwrap()..][..output.inputs.len()];
+        let first = current.iter().position(|run| run.0 == output.inputs[0]);
+        let inputs = &current[first.unwrap()..][..output.inputs.len()];
         assert!(inputs.iter().map(|run| &run.0).eq(&output.inputs));
         assert!(output.inputs.iter().all(|run| merging.insert(*run)));
         let (oldest, newest) = (inputs[0].1, inputs[inputs.len() - 1].1);
@@ -183,22 +183,22 @@ fn check_runs(store: &Store, model: &Model, seen: &mut Seen) {
         if let Some(from) = output.rows_from {
             assert!(output.ids.contains(&from));
             assert!(output.lanes.len() == 1 && output.lanes[&0].postings == 0);
-            let gone = store.dead.settled.range(output.ids.clone()).next();
+            let gone = store.dead.before.range(output.ids.clone()).next();
             seen.dropping += usize::from(gone.is_some_and(|first| *first < from));
         }
         check_output(output, inputs, seen);
         let blocks = store.blocks.values().flatten();
         let written = blocks.filter(|block| std::ptr::eq(&store.runs[&block.0.run], output));
         let mut ids = written.flat_map(|block| &block.0.postings);
-        assert!(ids.all(|(_, id)| !store.dead.settled.contains(id)));
+        assert!(ids.all(|(_, id)| !store.dead.before.contains(id)));
     }
-    for run in standing.iter().filter(|run| !merging.contains(&run.0)) {
+    for run in current.iter().filter(|run| !merging.contains(&run.0)) {
         assert!(run.1.lanes.values().all(|lane| lane.after.is_none()));
         assert_eq!(store.dead.since.range(run.1.ids.clone()).count(), 0);
     }
-    for id in store.dead.settled.iter().chain(&store.dead.since) {
+    for id in store.dead.before.iter().chain(&store.dead.since) {
         assert!(!model.contains_key(id));
-        assert!(standing.iter().any(|(_, run)| run.ids.contains(id)));
+        assert!(current.iter().any(|(_, run)| run.ids.contains(id)));
     }
 }
 

@@ -141,12 +141,12 @@ fn impossible_counters_are_detected() {
     let changes: [fn(&mut state::State); 9] = [
         |state| state.documents = u64::MAX,
         |state| state.documents = state.next_id,
-        |state| state.dead_documents = u64::MAX,
-        |state| state.unsealed_documents = u64::MAX,
-        |state| state.unsealed_documents = state.next_id - state.sealed_below + 1,
-        |state| state.documents = state.unsealed_documents - 1,
+        |state| state.deleted_documents = u64::MAX,
+        |state| state.unflushed_documents = u64::MAX,
+        |state| state.unflushed_documents = state.next_id - state.flushed_below + 1,
+        |state| state.documents = state.unflushed_documents - 1,
         |state| state.next_id = 0,
-        |state| state.sealed_below = state.next_id + 1,
+        |state| state.flushed_below = state.next_id + 1,
         |state| state.next_run = 0,
     ];
     for (number, change) in changes.into_iter().enumerate() {

@@ -124,8 +124,8 @@ enum Leap {
 fn set_next_id(path: &Path, next_id: u64, is_sealed: bool) -> Store {
     state::change(path, |state| {
         if is_sealed {
-            assert_eq!(state.unsealed_documents, 0);
-            state.sealed_below = next_id;
+            assert_eq!(state.unflushed_documents, 0);
+            state.flushed_below = next_id;
         }
         state.next_id = next_id;
     });

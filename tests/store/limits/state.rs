@@ -10,11 +10,11 @@ pub(crate) struct State {
     pub(crate) commit: u64,
     pub(crate) next_id: u64,
     pub(crate) documents: u64,
-    pub(crate) sealed_below: u64,
+    pub(crate) flushed_below: u64,
     pub(crate) next_run: u32,
-    pub(crate) unsealed_documents: u64,
+    pub(crate) unflushed_documents: u64,
     pub(crate) postings_moved: u64,
-    pub(crate) dead_documents: u64,
+    pub(crate) deleted_documents: u64,
 }
 
 impl State {
@@ -26,20 +26,25 @@ impl State {
             commit: number(1),
             next_id: number(9),
             documents: number(17),
-            sealed_below: number(25),
+            flushed_below: number(25),
             next_run: u32::from_le_bytes(body[33..37].try_into().unwrap()),
-            unsealed_documents: number(37),
+            unflushed_documents: number(37),
             postings_moved: number(45),
-            dead_documents: number(53),
+            deleted_documents: number(53),
         }
     }
 
     fn encode(self) -> Vec<u8> {
-        let before = [self.commit, self.next_id, self.documents, self.sealed_below];
+        let before = [
+            self.commit,
+            self.next_id,
+            self.documents,
+            self.flushed_below,
+        ];
         let after = [
-            self.unsealed_documents,
+            self.unflushed_documents,
             self.postings_moved,
-            self.dead_documents,
+            self.deleted_documents,
         ];
         let mut row = vec![1];
         row.extend(before.map(u64::to_le_bytes).concat());

@@ -103,7 +103,7 @@ impl HeadDamage {
     fn of_journal(offset: u64) -> Self {
         Self {
             place: format!("{PAGE_PLACE}{offset}, the journal"),
-            detail: "it is damaged, so that its last commits cannot be read",
+            detail: "it is damaged, so its last commits cannot be read",
         }
     }
 }
@@ -149,7 +149,7 @@ fn choose(pages: PageFile, slots: &[Slot], may_be_torn: bool, head: Vec<HeadDama
     // A head may have no intact commit at all; that is reported below.
     commit.roots = slots.get(place).map(roots).unwrap_or_default();
     if commit.roots.is_empty() {
-        let damage = HeadDamage::of_head("it leads to no commit");
+        let damage = HeadDamage::of_head("it does not lead to a commit");
         commit.head.push(damage);
     }
     commit

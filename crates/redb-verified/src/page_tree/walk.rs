@@ -149,7 +149,7 @@ impl Walk {
             };
             if step.is_suspect {
                 // Whatever is there, nothing shows where it belongs.
-                let detail = "it is damaged, or what the damaged page above it says of it";
+                let detail = "it is damaged, or the damaged page above it describes it wrongly";
                 return Some(WalkStep::Damaged(step.damaged(Some(offset), detail), None));
             }
             if step.depth > MAX_DEPTH || !self.seen.insert(offset / PAGE_BYTES as u64) {

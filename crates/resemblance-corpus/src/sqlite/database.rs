@@ -20,7 +20,7 @@ pub(super) struct Database {
     pub(super) connection: Connection,
     pub(super) name: PathBuf,
     /// The file, if it is read as one that nobody writes to.
-    pub(super) settled: Option<SettledFile>,
+    pub(super) unchanging: Option<UnchangingFile>,
 }
 
 /// The purpose for which a database is opened.
@@ -34,21 +34,21 @@ pub(super) enum DatabaseUse {
 
 /// A database in WAL mode that nobody has open. SQLite would leave its files `-wal` and `-shm` beside one that is only
 /// read, and does without for one that does not change.
-pub(super) struct SettledFile {
+pub(super) struct UnchangingFile {
     path: PathBuf,
     length: u64,
     modified: Option<SystemTime>,
 }
 
-impl SettledFile {
+impl UnchangingFile {
     fn find(path: &Path) -> Option<Self> {
         // Two bytes of the head record that changes are written to a log, which a writer creates
         // before anything else.
         let mut head = [0; 20];
         File::open(path).ok()?.read_exact(&mut head).ok()?;
         let is_logged = head.ends_with(&[2, 2]);
-        let settled = Self::of(path)?;
-        (cfg!(unix) && is_logged && !settled.has_log()).then_some(settled)
+        let unchanging = Self::of(path)?;
+        (cfg!(unix) && is_logged && !unchanging.has_log()).then_some(unchanging)
     }
 
     fn of(path: &Path) -> Option<Self> {
@@ -107,11 +107,11 @@ impl Database {
         };
         // SQLite would take a name that begins with "file:" for a URI.
         let path = std::path::absolute(path).map_err(|e| CorpusError::open(&name, e))?;
-        let settled = match opened_for {
-            DatabaseUse::Reading => SettledFile::find(&path),
+        let unchanging = match opened_for {
+            DatabaseUse::Reading => UnchangingFile::find(&path),
             DatabaseUse::Writing | DatabaseUse::ReadingBesideWriter => None,
         };
-        let address = settled.as_ref().and_then(SettledFile::address);
+        let address = unchanging.as_ref().and_then(UnchangingFile::address);
         let access = match (opened_for, &address) {
             (DatabaseUse::Writing, _) => OpenFlags::SQLITE_OPEN_READ_WRITE,
             (_, None) => OpenFlags::SQLITE_OPEN_READ_ONLY,
@@ -127,7 +127,7 @@ impl Database {
             Ok(connection) => Ok(Self {
                 connection,
                 name,
-                settled: settled.filter(|_| address.is_some()),
+                unchanging: unchanging.filter(|_| address.is_some()),
             }),
             Err(error) => Err(failed(&name, &error)),
         }

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use rusqlite::limits::Limit;
 use rusqlite::{InterruptHandle, Row, Rows};
 
-use super::database::{self, Database, DatabaseUse, SettledFile};
+use super::database::{self, Database, DatabaseUse, UnchangingFile};
 use super::json;
 use super::table::{SqliteSelection, SqliteTable};
 use crate::bad_document::BadDocument;
@@ -92,7 +92,7 @@ type RowBatch = Result<Vec<SqliteRow>, rusqlite::Error>;
 struct SqliteRows {
     name: PathBuf,
     /// The file, if it was opened as one that does not change.
-    settled: Option<SettledFile>,
+    unchanging: Option<UnchangingFile>,
     /// Gone once nothing more is wanted.
     batches: Option<Receiver<RowBatch>>,
     batch: vec::IntoIter<SqliteRow>,
@@ -140,7 +140,7 @@ pub(crate) fn open(
         return Err(database.bad(format!("{} has no rowid", selection.table.name)));
     }
     let name = database.name.clone();
-    let settled = database.settled.take();
+    let unchanging = database.unchanging.take();
     let metadata = source.path().and_then(|path| std::fs::metadata(path).ok());
     let interrupt = database.connection.get_interrupt_handle();
     let (sender, batches) = mpsc::sync_channel(BATCHES_AHEAD);
@@ -161,7 +161,7 @@ pub(crate) fn open(
         .map_err(|e| CorpusError::read(&name, false, &e))?;
     Ok(Box::new(SqliteRows {
         name,
-        settled,
+        unchanging,
         batches: Some(batches),
         batch: Vec::new().into_iter(),
         interrupt,
@@ -196,8 +196,8 @@ impl SqliteRows {
             let batch = self.batches.as_ref().map(Receiver::recv);
             match batch {
                 Some(Ok(Ok(batch))) if batch.is_empty() => {
-                    if let Some(settled) = &self.settled {
-                        settled.must_be_unchanged(&self.name)?;
+                    if let Some(unchanging) = &self.unchanging {
+                        unchanging.must_be_unchanged(&self.name)?;
                     }
                     // The file may be longer than the lines of its rows, or shorter.
                     self.count(u64::MAX);

@@ -122,8 +122,8 @@ impl TableDesign {
         let radii = self.probe_radii(self.max_distance().into(), 0);
         let is_enough = radii.is_some_and(|radii| radii.buckets <= MAX_OWN_BUCKETS);
         let expected = format_args!(
-            "tables that find all within max_distance {} by at most {MAX_OWN_BUCKETS} buckets: whole buckets of \
-             these find all within distance {}; take more tables, or more leading blocks",
+            "tables that find all within max_distance {} with at most {MAX_OWN_BUCKETS} buckets: whole \
+             buckets of these find all within distance {}; use more tables, or more leading blocks",
             self.max_distance(),
             self.bucket_distance()
         );

@@ -316,7 +316,7 @@ impl Schema {
         let is_weighted = kind.is_some_and(MinHashKind::is_weighted);
         let are_used = kind != Some(MinHashKind::External)
             && (is_weighted || self.recipe.simhash_bits.is_some());
-        let expected = "none: only SimHash and weighted MinHash of this crate use weights";
+        let expected = "none: only SimHash and weighted MinHash use weights";
         SketchError::require(are_used, "weights", "document frequencies", expected)?;
         self.weights = Some(Arc::new(frequencies));
         Ok(self)

@@ -72,9 +72,8 @@ impl DesignReport {
             ""
         };
         format!(
-            "{} documents are more than the {} that the store was laid out for: a query reads \
-             about {}; answers stay right. To lay it out anew: resemblance reband STORE \
-             --expected-documents N{codes}",
+            "{} documents are more than the {} that the store was designed for: a query reads about {}; \
+             answers remain correct. To adapt it: resemblance reband STORE --expected-documents N{codes}",
             self.documents,
             self.expected_documents,
             reads.join(" and "),

@@ -13,7 +13,7 @@ impl fmt::Display for Schema {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.recipe.text {
             Some(text) => write!(f, "text: {text}")?,
-            None => write!(f, "text: none, ready-made features")?,
+            None => write!(f, "text: none, precomputed features")?,
         }
         write!(f, "; seed {}", self.recipe.seed)?;
         if let Some(minhash) = &self.minhash {

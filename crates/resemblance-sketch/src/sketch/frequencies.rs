@@ -147,7 +147,7 @@ impl DocumentFrequencies {
     pub fn load(mut reader: impl Read) -> Result<Self> {
         let from = &mut reader;
         if read_bytes(from)? != MAGIC {
-            return Err(damaged("its first bytes are those of something else"));
+            return Err(damaged("its first bytes are not the expected ones"));
         }
         let (documents, features) = (read_number(from)?, read_number(from)?);
         let mut pairs = Vec::new();
@@ -272,9 +272,7 @@ fn read_bytes(reader: &mut impl Read) -> Result<[u8; 8]> {
     let mut bytes = [0; 8];
     match reader.read_exact(&mut bytes) {
         Ok(()) => Ok(bytes),
-        Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
-            Err(damaged("it ends before its end"))
-        }
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => Err(damaged("it is truncated")),
         Err(source) => Err(SketchError::io("reading document frequencies", source)),
     }
 }

@@ -51,10 +51,10 @@ impl HashFunctions {
 
     /// Returns an error if signatures of this recipe are made elsewhere.
     pub(super) fn check_makes_signatures(&self) -> Result<()> {
-        let expected = "a ready-made signature: the schema's MinHash values are external";
+        let expected = "a precomputed signature: the schema's MinHash values are external";
         let is_valid = !self.recipe.makes_minhash_elsewhere();
         SketchError::require(is_valid, "document", "features", expected)?;
-        let expected = "a ready-made signature: the schema's fingerprints are external";
+        let expected = "a precomputed signature: the schema's fingerprints are external";
         let is_valid = !self.recipe.is_made_elsewhere();
         SketchError::require(is_valid, "document", "features", expected)?;
         Ok(())

@@ -193,7 +193,7 @@ impl Recipe {
             let expected = "64 to 1,024 for bottom-k";
             SketchError::require(is_enough, "minhash values", values, expected)?;
             let is_allowed = kind != MinHashKind::External || self.text.is_none();
-            let expected = "none: external signatures are made elsewhere";
+            let expected = "none: external signatures are computed elsewhere";
             SketchError::require(is_allowed, "text", "a text recipe", expected)?;
         }
         if let Some(bits) = self.simhash_bits {
@@ -204,13 +204,13 @@ impl Recipe {
             self.validate_containment(&containment)?;
         }
         let is_allowed = self.text.is_none() || !self.is_made_elsewhere();
-        let expected = "none: external fingerprints are made elsewhere";
+        let expected = "none: external fingerprints are computed elsewhere";
         SketchError::require(is_allowed, "text", "a text recipe", expected)
     }
 
     fn validate_containment(&self, containment: &Containment) -> Result<()> {
         containment.validate()?;
-        let expected = "none: external signatures are made elsewhere";
+        let expected = "none: external signatures are computed elsewhere";
         let is_valid = !self.makes_minhash_elsewhere();
         SketchError::require(is_valid, "containment", containment, expected)?;
         self.kept_text().map_or(Ok(()), |text| text.validate())

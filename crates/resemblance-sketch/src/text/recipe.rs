@@ -471,8 +471,8 @@ impl FrozenLanguage {
             return Ok(());
         }
         let detail = format!(
-            "{what} of {}: found checksum {found:016x}, expected {:016x}; build with the release \
-             and the features of the package {package} that the schema was made with",
+            "{what} of {}: found checksum {found:016x}, expected {:016x}; build with the release and \
+             features of the package {package} that made the schema",
             self.language, self.checksum
         );
         Err(SketchError::SelfTest { detail })

@@ -20,8 +20,8 @@ const KIND_OF_TWO: u8 = 2;
 /// documents in runs that are being merged it distinguishes those that the merge drops, because
 /// they were deleted when it began, from those that have been deleted since.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct DeadChunk {
-    settled: Box<[u8]>,
+pub(crate) struct DeletedChunk {
+    before_merge: Box<[u8]>,
     /// Died while their run was being merged; empty if none has.
     since: Box<[u8]>,
 }
@@ -47,28 +47,28 @@ pub(super) fn put(bits: &mut [u8], id: u64) {
     }
 }
 
-impl DeadChunk {
+impl DeletedChunk {
     pub(crate) fn new() -> Self {
         Self {
-            settled: [0; BITMAP_BYTES].into(),
+            before_merge: [0; BITMAP_BYTES].into(),
             since: [].into(),
         }
     }
 
     #[inline]
     pub(crate) fn contains(&self, id: u64) -> bool {
-        has(&self.settled, id) || has(&self.since, id)
+        has(&self.before_merge, id) || has(&self.since, id)
     }
 
     /// Returns true if a merge of the document's run drops it, because it was deleted when the
     /// merge began.
     #[inline]
     pub(crate) fn is_dropped(&self, id: u64) -> bool {
-        has(&self.settled, id)
+        has(&self.before_merge, id)
     }
 
     pub(crate) fn set(&mut self, id: u64) {
-        put(&mut self.settled, id);
+        put(&mut self.before_merge, id);
     }
 
     /// Notes the death of a document whose run is being merged.
@@ -97,9 +97,9 @@ impl DeadChunk {
                 *since &= !mask;
                 died
             });
-            if let Some(settled) = self.settled.get_mut(byte) {
-                dropped += u64::from((*settled & mask).count_ones());
-                *settled = (*settled & !mask) | died;
+            if let Some(before_merge) = self.before_merge.get_mut(byte) {
+                dropped += u64::from((*before_merge & mask).count_ones());
+                *before_merge = (*before_merge & !mask) | died;
             }
             left += u64::from(died.count_ones());
         }
@@ -114,7 +114,7 @@ impl DeadChunk {
     pub(crate) fn first_dropped(&self, chunk: u64, id: u64) -> Option<u64> {
         let first = chunk.saturating_mul(CHUNK_DOCUMENTS);
         let skipped = id.saturating_sub(first);
-        let bytes = (0..).step_by(8).zip(self.settled.iter());
+        let bytes = (0..).step_by(8).zip(self.before_merge.iter());
         let left = bytes.filter(|(offset, bits)| **bits != 0 && offset + 8 > skipped);
         let bits = left.flat_map(|(offset, bits)| {
             let set = (0..8).filter(move |bit| bits & (1 << bit) != 0);
@@ -126,7 +126,7 @@ impl DeadChunk {
 
     /// Returns the number of deleted documents.
     pub(crate) fn count(&self) -> u64 {
-        let bitmaps = self.settled.iter().chain(&self.since);
+        let bitmaps = self.before_merge.iter().chain(&self.since);
         bitmaps.map(|bits| u64::from(bits.count_ones())).sum()
     }
 
@@ -142,11 +142,11 @@ impl DeadChunk {
 
     /// Bytes on the heap.
     pub(crate) fn heap_bytes(&self) -> usize {
-        self.settled.len() + self.since.len()
+        self.before_merge.len() + self.since.len()
     }
 
     pub(crate) fn is_clear(&self) -> bool {
-        self.since.is_empty() && self.settled.iter().all(|bits| *bits == 0)
+        self.since.is_empty() && self.before_merge.iter().all(|bits| *bits == 0)
     }
 
     /// Returns the ids of the deleted documents of chunk number `chunk`, ascending.
@@ -164,7 +164,7 @@ impl DeadChunk {
         } else {
             KIND_OF_TWO
         });
-        bytes.extend_from_slice(&self.settled);
+        bytes.extend_from_slice(&self.before_merge);
         bytes.extend_from_slice(&self.since);
         checksum::seal(DEAD, &chunk.to_be_bytes(), &mut bytes);
         bytes
@@ -179,7 +179,7 @@ impl DeadChunk {
             }
             _ => None,
         };
-        let Some((settled, since)) = bitmaps else {
+        let Some((before_merge, since)) = bitmaps else {
             let detail = format!(
                 "found {} bytes, expected one bitmap of 2,000 or two",
                 bytes.len()
@@ -188,7 +188,7 @@ impl DeadChunk {
             return Err(Error::corrupt(place, detail));
         };
         Ok(Self {
-            settled: settled.into(),
+            before_merge: before_merge.into(),
             since: since.into(),
         })
     }
@@ -245,40 +245,40 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dead_chunk_bits_round_trip() {
-        let mut chunk = DeadChunk::new();
+    fn deleted_chunk_bits_round_trip() {
+        let mut chunk = DeletedChunk::new();
         for id in [32_000, 32_001, 47_999] {
             chunk.set(id);
         }
         let bytes = chunk.encode(2);
-        let read = DeadChunk::decode(2, &bytes).unwrap();
+        let read = DeletedChunk::decode(2, &bytes).unwrap();
         assert_eq!(read.ids(2).collect::<Vec<_>>(), [32_000, 32_001, 47_999]);
         assert!(!read.is_clear());
-        assert!(DeadChunk::decode(1, &bytes).is_err());
+        assert!(DeletedChunk::decode(1, &bytes).is_err());
     }
 
     #[test]
-    fn dead_chunk_reports_damage() {
-        let mut chunk = DeadChunk::new();
+    fn deleted_chunk_reports_damage() {
+        let mut chunk = DeletedChunk::new();
         chunk.set(32_001);
-        checksum::assert_damage_is_named(&chunk.encode(2), |row| DeadChunk::decode(2, row));
+        checksum::assert_damage_is_named(&chunk.encode(2), |row| DeletedChunk::decode(2, row));
         chunk.set_since(32_002);
-        checksum::assert_damage_is_named(&chunk.encode(2), |row| DeadChunk::decode(2, row));
+        checksum::assert_damage_is_named(&chunk.encode(2), |row| DeletedChunk::decode(2, row));
     }
 
     #[test]
-    fn dead_chunk_drops_deletions_before_the_merge() {
-        let mut chunk = DeadChunk::new();
+    fn deleted_chunk_drops_deletions_before_the_merge() {
+        let mut chunk = DeletedChunk::new();
         for id in [32_000, 32_001, 32_010, 47_999] {
             chunk.set(id);
         }
         chunk.set_since(32_002);
         chunk.set_since(47_998);
         let bytes = chunk.encode(2);
-        let mut chunk = DeadChunk::decode(2, &bytes).unwrap();
-        let dead = [32_000, 32_001, 32_002, 32_010, 47_998, 47_999];
-        assert_eq!(chunk.ids(2).collect::<Vec<_>>(), dead);
-        let dropped = dead.into_iter().filter(|id| chunk.is_dropped(*id));
+        let mut chunk = DeletedChunk::decode(2, &bytes).unwrap();
+        let deleted = [32_000, 32_001, 32_002, 32_010, 47_998, 47_999];
+        assert_eq!(chunk.ids(2).collect::<Vec<_>>(), deleted);
+        let dropped = deleted.into_iter().filter(|id| chunk.is_dropped(*id));
         assert_eq!(
             dropped.collect::<Vec<_>>(),
             [32_000, 32_001, 32_010, 47_999]
@@ -291,17 +291,17 @@ mod tests {
         assert_eq!(chunk.count(), 6);
         // The merge of the runs up to 32,005 ends; another one continues.
         assert_eq!(chunk.end_merge(2, &(5..=32_005)), (2, 1));
-        assert_eq!(chunk.ids(2).collect::<Vec<_>>(), dead[2..]);
+        assert_eq!(chunk.ids(2).collect::<Vec<_>>(), deleted[2..]);
         assert!(chunk.is_dropped(32_002) && !chunk.is_dropped(47_998));
         assert_eq!(chunk.end_merge(2, &(32_006..=90_000)), (2, 1));
         assert_eq!(chunk.end_merge(2, &(32_000..=90_000)), (2, 0));
         assert!(chunk.is_clear());
-        assert_eq!(chunk, DeadChunk::new());
+        assert_eq!(chunk, DeletedChunk::new());
     }
 
     #[test]
-    fn dead_chunk_covers_the_greatest_ids() {
-        let mut chunk = DeadChunk::new();
+    fn deleted_chunk_covers_the_greatest_ids() {
+        let mut chunk = DeletedChunk::new();
         chunk.set(u64::MAX);
         assert_eq!(
             chunk.ids(u64::MAX / CHUNK_DOCUMENTS).collect::<Vec<_>>(),
