@@ -125,25 +125,6 @@ pub struct Problem {
     pub detail: String,
 }
 
-impl Problem {
-    /// Returns in a few words what is wrong.
-    pub fn summary(&self) -> &'static str {
-        match self.invariant {
-            1 => "documents and payloads disagree",
-            2 => "a value is damaged",
-            3 => "a run and its blocks disagree",
-            4 => "a posting or a tombstone has no document",
-            5 => "a document has other postings than it should",
-            6 => "a key is there twice",
-            7 => "a block is damaged or out of order",
-            8 => "a page of the file is damaged",
-            9 => "a filter is wrong",
-            10 => "a note on equal documents is wrong",
-            _ => "something is damaged",
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

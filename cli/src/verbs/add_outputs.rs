@@ -1,4 +1,4 @@
-//! What became of the documents of an addition, in files beside the store.
+//! The files beside a store that record the outcome for each document of an addition.
 
 use std::path::PathBuf;
 use std::sync::Arc;

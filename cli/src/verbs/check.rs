@@ -54,7 +54,7 @@ pub(crate) fn check(context: &Context, arguments: &CheckArguments) -> Result<Out
             let mut results = Results::new(arguments.format.layout(), columns)?;
             for problem in &report.problems {
                 results.row(&[
-                    Value::Text(problem.summary()),
+                    Value::Text(summary(problem.invariant)),
                     Value::Text(&problem.place),
                     Value::Text(&problem.detail),
                     Value::Count(problem.invariant.into()),
@@ -83,6 +83,23 @@ pub(crate) fn check(context: &Context, arguments: &CheckArguments) -> Result<Out
             Ok(Outcome::Nothing)
         }
         Err(other) => Err(Failure::from(other)),
+    }
+}
+
+/// Returns in a few words what is wrong where an invariant of the format specification does not hold.
+fn summary(invariant: u8) -> &'static str {
+    match invariant {
+        1 => "documents and payloads disagree",
+        2 => "a value is damaged",
+        3 => "a run and its blocks disagree",
+        4 => "a posting or a tombstone has no document",
+        5 => "a document has other postings than it should",
+        6 => "a key is there twice",
+        7 => "a block is damaged or out of order",
+        8 => "a page of the file is damaged",
+        9 => "a filter is wrong",
+        10 => "a note on equal documents is wrong",
+        _ => "something is damaged",
     }
 }
 

@@ -101,20 +101,7 @@ pub(crate) fn decontaminate(
     context: &Context,
     arguments: &DecontaminateArguments,
 ) -> Result<Outcome> {
-    let opened = match &arguments.against[..] {
-        [path] if is_store(path) => {
-            must_leave_schema(arguments)?;
-            let opened = open_to_read(context, path)?;
-            must_have_passages(path, opened.schema())?;
-            Some(opened)
-        }
-        corpora => {
-            if arguments.spans {
-                must_be_rereadable(context, corpora, &arguments.options)?;
-            }
-            None
-        }
-    };
+    let opened = open_tests(context, arguments)?;
     let schema = match &opened {
         Some(store) => store.schema().clone(),
         None => tests_schema(arguments)?,
@@ -169,6 +156,24 @@ pub(crate) fn decontaminate(
     let summary = compared.tally.summary("kept", compared.totals);
     context.counts(summary);
     Ok(Outcome::Done)
+}
+
+/// Opens the store of the tests, if they are one.
+fn open_tests(context: &Context, arguments: &DecontaminateArguments) -> Result<Option<Store>> {
+    match &arguments.against[..] {
+        [path] if is_store(path) => {
+            must_leave_schema(arguments)?;
+            let opened = open_to_read(context, path)?;
+            must_have_passages(path, opened.schema())?;
+            Ok(Some(opened))
+        }
+        corpora => {
+            if arguments.spans {
+                must_be_rereadable(context, corpora, &arguments.options)?;
+            }
+            Ok(None)
+        }
+    }
 }
 
 /// The corpus, and where its documents and the report go.

@@ -1,6 +1,6 @@
 //! The arguments of `dedup`, and those of them that decide which documents are dropped.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
@@ -8,7 +8,6 @@ use resemblance::{Bounds, Schema, Snapshot};
 use resemblance_corpus::dedup::TextPart;
 use resemblance_corpus::verification::FeatureSets;
 
-use super::write::DedupPaths;
 use crate::failure::{Failure, Result};
 use crate::options::{JoinLimits, JoinOptions, PolicyName, SurvivorOptions, parse_share};
 use crate::session::{Context, open_to_read, read_schema, read_stored_features};
@@ -180,6 +179,18 @@ impl DedupArguments {
     pub(super) fn drops_documents(&self) -> bool {
         self.level.contains(&LevelName::Document)
     }
+}
+
+/// The paths of what is written beside the kept documents.
+pub(in crate::verbs) struct DedupPaths<'a> {
+    /// The paths of the corpus.
+    pub(in crate::verbs) inputs: &'a [PathBuf],
+    pub(in crate::verbs) dropped: Option<&'a Path>,
+    pub(in crate::verbs) annotated: Option<&'a Path>,
+    pub(in crate::verbs) report: Option<&'a Path>,
+    /// Whether a report has the names of its columns.
+    pub(in crate::verbs) has_header: bool,
+    pub(in crate::verbs) force: bool,
 }
 
 /// All options that the decision depends on, of whichever verb they are.

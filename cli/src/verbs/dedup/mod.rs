@@ -11,10 +11,10 @@ use resemblance::Schema;
 use resemblance_corpus::dedup::TextPart;
 
 pub(crate) use self::arguments::DedupArguments;
-pub(in crate::verbs) use self::arguments::{DedupBasis, DedupChoices};
+pub(in crate::verbs) use self::arguments::{DedupBasis, DedupChoices, DedupPaths};
 pub(in crate::verbs) use self::decide::{DroppedRecord, decide};
+pub(in crate::verbs) use self::write::DedupFiles;
 use self::write::DedupOutputs;
-pub(in crate::verbs) use self::write::{DedupFiles, DedupPaths};
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::{KeepRule, PolicyName};
 use crate::session::{

@@ -1,13 +1,13 @@
 //! Writes the decisions of `dedup` to their destinations.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use resemblance::Schema;
 
 use super::annotations::{Annotations, column_names};
 use super::arguments::DedupArguments;
-use super::arguments::DedupBasis;
+use super::arguments::{DedupBasis, DedupPaths};
 use super::decide::{DecidedDocuments, DroppedRecord};
 use crate::failure::{Failure, Result};
 use crate::options::similarity_name;
@@ -156,18 +156,6 @@ fn must_take_columns(arguments: &DedupArguments, corpus: &Corpus, schema: &Schem
         return Err(Failure::bad_input(format!("--annotate: {reason}")).with_note(advice));
     }
     Ok(())
-}
-
-/// The paths of what is written beside the kept documents.
-pub(in crate::verbs) struct DedupPaths<'a> {
-    /// The paths of the corpus.
-    pub(in crate::verbs) inputs: &'a [PathBuf],
-    pub(in crate::verbs) dropped: Option<&'a Path>,
-    pub(in crate::verbs) annotated: Option<&'a Path>,
-    pub(in crate::verbs) report: Option<&'a Path>,
-    /// Whether a report has the names of its columns.
-    pub(in crate::verbs) has_header: bool,
-    pub(in crate::verbs) force: bool,
 }
 
 /// The destination of documents.

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::io::Write as _;
+use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -64,13 +65,34 @@ pub(super) fn is_text(data_type: &DataType) -> bool {
     }
 }
 
+/// Returns the number of bytes that the texts of a dictionary take if each row gets its own; 0 for other columns.
+fn expanded_bytes(column: &ArrayRef) -> u64 {
+    let Some(dictionary) = column.as_any_dictionary_opt() else {
+        return 0;
+    };
+    let values = dictionary.values();
+    let length = |index: usize| match values.data_type() {
+        DataType::Utf8 => u64::from(values.as_string::<i32>().value_length(index).unsigned_abs()),
+        DataType::LargeUtf8 => values.as_string::<i64>().value_length(index).unsigned_abs(),
+        _ => 0,
+    };
+    match values.is_empty() {
+        true => 0,
+        false => dictionary.normalized_keys().into_iter().map(length).sum(),
+    }
+}
+
 /// Returns a line of JSON for each row, and the number of these rows: the first ones, up to the one with which the lines
 /// have `max_bytes`. A null is a field that is not there.
 pub(super) fn lines(batch: &RecordBatch, max_bytes: u64) -> ArrowResult<(Vec<u8>, usize)> {
     let columns = batch
         .columns()
         .iter()
-        .map(column_values)
+        .map(|column| match expanded_bytes(column) > max_bytes {
+            // Its values are looked up row by row.
+            true => Ok(Arc::clone(column)),
+            false => column_values(column),
+        })
         .collect::<ArrowResult<Vec<_>>>()?;
     let schema = batch.schema();
     let mut json = Vec::new();
@@ -254,8 +276,6 @@ fn push_map(json: &mut Vec<u8>, entries: &StructArray) -> ArrowResult<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use arrow_array::builder::{Int32Builder, ListBuilder};
     use arrow_array::types::Int8Type as Number;
     use arrow_array::{
@@ -331,6 +351,7 @@ mod tests {
         let values = Arc::new(StringArray::from(vec![long]));
         let texts: ArrayRef = Arc::new(DictionaryArray::new(keys, values));
         let batch = RecordBatch::try_from_iter([("text", texts)]).unwrap();
+        assert_eq!(expanded_bytes(batch.column(0)), 64 * 5 << 18);
         let (json, rows) = lines(&batch, 4 << 20).unwrap();
         assert!(rows < 8 && json.len() < 8 << 20, "{rows} {}", json.len());
     }
