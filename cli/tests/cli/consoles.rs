@@ -1,7 +1,8 @@
-//! Runs the console blocks of the documents from top to bottom, and compares what they print with what they show.
+//! Runs the console blocks of the documents and the transcripts of `tests/transcripts`, and compares what commands print with what
+//! is shown.
 //!
-//! A command that shows nothing has to end with an exit code of 0 or 1. A shown line `...` stands for all further lines, and `[..]` for
-//! any part of a line.
+//! In a document, a command that shows nothing has to end with an exit code of 0 or 1. A shown line `...` stands for all further
+//! lines, and `[..]` for any part of a line.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -98,13 +99,17 @@ fn agrees(shown: &[String], printed: &str) -> bool {
             .all(|(shown, printed)| line_agrees(shown, printed))
 }
 
-/// Whether the tool lacks a feature that a command needs.
+/// Whether the tool lacks a feature, or this machine a program, that a command or section needs.
 fn lacks_feature(command: &str) -> bool {
     let needs = |part, has: bool| !has && command.contains(part);
     needs(".db", cfg!(feature = "sqlite"))
         || needs(".parquet", cfg!(feature = "tables"))
         || needs("--html", cfg!(feature = "html"))
         || needs("page.html", cfg!(feature = "html"))
+        || needs("(html)", cfg!(feature = "html"))
+        || needs("(sqlite)", cfg!(feature = "sqlite"))
+        || needs("(tables)", cfg!(feature = "tables"))
+        || command.contains("(zstd)") && Command::new("zstd").arg("-V").output().is_err()
 }
 
 /// Blocks are alternatives: removes what an earlier one has written.
@@ -144,6 +149,102 @@ fn shell(folder: &Folder, command: &str) -> (Option<i32>, String) {
     };
     (code, String::from_utf8(output.stdout).unwrap())
 }
+
+/// The folder of the transcripts, and of the shell functions with which they write their corpora.
+const TRANSCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/transcripts");
+
+/// Returns the lines that a command prints, without blank ones and times, and its exit code in a last line unless it is 0.
+fn printed_lines(folder: &Folder, command: &str) -> String {
+    let (code, printed) = shell(
+        folder,
+        &format!("source '{TRANSCRIPTS}/fixtures.sh'\n{command}"),
+    );
+    let is_kept = |line: &&str| !line.is_empty() && !line.starts_with("resemblance: took ");
+    let mut lines: Vec<&str> = printed.lines().filter(is_kept).collect();
+    let exit = format!("exit {}", code.unwrap());
+    lines.extend((code != Some(0)).then_some(exit.as_str()));
+    lines.join("\n")
+}
+
+/// Returns the shown line with `[..]` that agrees with a printed one, or the printed one.
+fn shown_for<'a>(shown: &'a [String], printed: &'a str) -> &'a str {
+    let is_pattern = |line: &&String| line.contains("[..]") && line_agrees(line, printed);
+    shown
+        .iter()
+        .find(is_pattern)
+        .map_or(printed, String::as_str)
+}
+
+/// Runs the sections of the transcript `name`, each in an empty folder. A command goes on in lines that begin with `>`, and prints
+/// what is shown below it up to the next blank line. A heading may name in brackets what its section needs.
+///
+/// `RESEMBLANCE_WRITE=1` writes what is printed into the transcript, where it differs.
+fn replay(name: &str) {
+    let path = format!("{TRANSCRIPTS}/{name}.txt");
+    let transcript = std::fs::read_to_string(&path).unwrap();
+    let (mut folder, mut is_left_out) = (Folder::new(), false);
+    let (mut written, mut wrong) = (String::new(), Vec::new());
+    let mut lines = transcript.lines().enumerate().peekable();
+    while let Some((index, line)) = lines.next() {
+        written += &format!("{line}\n");
+        if line.starts_with("## ") {
+            (folder, is_left_out) = (Folder::new(), lacks_feature(line));
+        }
+        let Some(command) = line.strip_prefix("$ ") else {
+            continue;
+        };
+        let mut command = command.to_owned();
+        while let Some((_, more)) = lines.next_if(|(_, line)| line.starts_with("> ")) {
+            written += &format!("{more}\n");
+            command += &format!("\n{}", &more[2..]);
+        }
+        let mut shown = Vec::new();
+        while let Some((_, line)) = lines.next_if(|(_, line)| !line.is_empty()) {
+            shown.push(line.to_owned());
+        }
+        let mut kept = shown.join("\n");
+        if !is_left_out {
+            let printed = printed_lines(&folder, &command);
+            if !agrees(&shown, &printed) {
+                wrong.push(format!("{path}:{}: {line}\n{printed}\n", index + 1));
+                kept = printed
+                    .lines()
+                    .map(|line| shown_for(&shown, line))
+                    .collect::<Vec<_>>()
+                    .join("\n");
+            }
+        }
+        written += &kept;
+        written += if kept.is_empty() { "" } else { "\n" };
+    }
+    if std::env::var_os("RESEMBLANCE_WRITE").is_some() {
+        std::fs::write(path, written).unwrap();
+        return;
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+macro_rules! transcripts {
+    ($($name:ident)*) => {
+        $(
+            #[test]
+            fn $name() {
+                replay(stringify!($name));
+            }
+        )*
+
+        #[test]
+        fn every_transcript_is_replayed() {
+            let entries = std::fs::read_dir(TRANSCRIPTS).unwrap();
+            let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+            let mut names: Vec<String> = names.filter(|name| name.ends_with(".txt")).collect();
+            names.sort();
+            assert_eq!(names, [$(concat!(stringify!($name), ".txt")),*]);
+        }
+    };
+}
+
+transcripts! { changes corpora outputs searches stores tool }
 
 /// Follows the document at `path` in a folder in which `fixtures`, a script, was run.
 fn follow(path: &str, fixtures: &str) {
@@ -231,7 +332,7 @@ fn the_readme_shows_what_the_tool_prints() {
 }
 
 #[test]
-fn the_tutorial_prints_what_it_shows() {
+fn the_tutorial_can_be_followed() {
     follow("docs/tutorial.md", "");
 }
 
@@ -257,7 +358,7 @@ fn the_page_of_the_tool_shows_what_it_prints() {
 }
 
 #[test]
-fn the_page_of_operations_prints_what_it_shows() {
+fn the_page_of_operations_can_be_followed() {
     let fixtures = "
         mkdir backup && cp seen.rsm backup/ && cp seen.rsm a.rsm && cp seen.rsm b.rsm && cp seen.rsm all.rsm
     ";
@@ -265,7 +366,7 @@ fn the_page_of_operations_prints_what_it_shows() {
 }
 
 #[test]
-fn the_page_of_schemas_prints_what_it_shows() {
+fn the_page_of_schemas_can_be_followed() {
     let fixtures = "
         mkdir versions debian-docs
         head -n 12 corpus.jsonl | gzip | tee versions/docs.jsonl.gz > debian-docs/docs.jsonl.gz
@@ -275,7 +376,7 @@ fn the_page_of_schemas_prints_what_it_shows() {
 }
 
 #[test]
-fn the_page_of_containment_prints_what_it_shows() {
+fn the_page_of_containment_can_be_followed() {
     let fixtures = "
         cp corpus.jsonl pages.jsonl && cp more.jsonl paragraphs.jsonl
         cp corpus.jsonl train.jsonl && cp more.jsonl tests.jsonl

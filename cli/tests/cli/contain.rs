@@ -256,30 +256,3 @@ fn frequent_passages_are_listed_once() {
     list("7").expect(1);
     list("0").expect(2);
 }
-
-#[test]
-fn contain_refuses_stores_without_kept_hashes() {
-    let folder = pages();
-    folder.run("build near.rsm pages.jsonl").expect(0);
-    let contain = "contain --in near.rsm --query pages.jsonl";
-    folder.run(contain).expect(2).says(&["containment"]);
-    folder
-        .run("pairs pages.rsm")
-        .expect(2)
-        .says(&["containment alone"]);
-    folder
-        .run("query pages.rsm 'some text'")
-        .expect(2)
-        .says(&["containment alone"]);
-    let both = "create both.rsm --containment 9 --scaled 100 --minhash 64";
-    let ran = folder.run(both).expect(0);
-    assert!(
-        ran.stderr.contains("shingles of 9, one in 100"),
-        "{}",
-        ran.stderr
-    );
-    // By exact similarities, too, documents are added with the hashes that are kept of them.
-    let add = "add both.rsm pages.jsonl --if-new";
-    folder.run(add).expect(0).says(&["added 4"]);
-    folder.run("create x.rsm --window 4").expect(2);
-}

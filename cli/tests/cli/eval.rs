@@ -319,32 +319,6 @@ fn eval_compares_kinds_and_sizes() {
         .says(&["cannot be compared"]);
 }
 
-#[test]
-fn eval_reports_wrong_options() {
-    let folder = Folder::new();
-    folder.write("c.jsonl", mixed());
-    folder.write("twice.jsonl", line("a", "x") + &line("a", "y"));
-    folder
-        .run("eval c.jsonl --min 0")
-        .expect(2)
-        .says(&["--min"]);
-    folder
-        .run("eval c.jsonl --min 0.9")
-        .expect(2)
-        .says(&["--min", "0.8"]);
-    folder.run("eval c.jsonl --seeds 0").expect(2);
-    folder.run("eval missing.jsonl").expect(4);
-    folder
-        .run("eval twice.jsonl")
-        .expect(3)
-        .says(&["twice.jsonl:2", "occurs twice"]);
-    folder.run("eval twice.jsonl --skip-bad").expect(0);
-    folder.write("none.jsonl", "");
-    folder
-        .run("eval none.jsonl --simhash 64 --minhash 16")
-        .expect(0);
-}
-
 /// The shared corpora, whose exact pairs are known: the same number is found here, and the
 /// candidates reach the recall that the schema promises.
 #[test]

@@ -136,24 +136,6 @@ fn explain_shows_similarities_of_counted_shingles() {
     }
 }
 
-#[test]
-fn explain_reports_pairs_it_cannot_explain() {
-    let folder = pair();
-    let missing = "explain a nowhere --corpus corpus.jsonl";
-    folder.run(missing).expect(1).says(&["nowhere"]);
-    folder.run("explain a b").expect(4).says(&["a"]);
-    folder.run("explain - -").expect(2).says(&["twice"]);
-    folder.run("explain a.txt").expect(2);
-    let features = "explain a.txt b.txt --features";
-    folder.run(features).expect(2).says(&["texts"]);
-    folder.write("bad.tsv", "one column\n");
-    let bad = "explain --pairs bad.tsv --corpus corpus.jsonl";
-    folder.run(bad).expect(3).says(&["two keys", "bad.tsv:1"]);
-    folder.write("many.tsv", "a\tb\na\tc\nb\tb\n");
-    let limited = "explain --pairs many.tsv --corpus corpus.jsonl --limit 1";
-    folder.run(limited).expect(0).says(&["1 more pairs"]);
-}
-
 /// Groups of near-duplicates, a chain in which each text is near the next alone, and texts with markup.
 fn corpus(folder: &Folder) {
     let mut lines = String::new();

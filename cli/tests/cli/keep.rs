@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::support::{Folder, edited, line, text};
+use crate::support::{Folder, edited};
 
 const DOCUMENTS: u64 = 240;
 
@@ -202,74 +202,4 @@ fn every_policy_and_keep_rule_matches_a_model() {
     }
     // No two of them are the same by accident.
     assert_eq!(outcomes.len(), 15);
-}
-
-#[test]
-fn a_dry_run_writes_the_report_alone() {
-    let folder = Folder::new();
-    folder.write("c.jsonl", crate::support::mixed());
-    let arguments = "dedup c.jsonl --dry-run --report r.tsv";
-    let ran = folder.run(arguments).expect(0);
-    assert_eq!(ran.stdout, "");
-    ran.says(&["read 7, kept 4, dropped 3"]);
-    assert_eq!(folder.names(), ["c.jsonl", "r.tsv"]);
-    assert_eq!(folder.report("r.tsv").lines().count(), 3);
-    let ran = folder.run("dedup c.jsonl").expect(2);
-    assert!(ran.stderr.contains("--output"), "{}", ran.stderr);
-}
-
-#[test]
-fn bad_documents_are_neither_kept_nor_dropped_and_bad_scores_are_named() {
-    let folder = Folder::new();
-    let text = edited(1, 0);
-    folder.write(
-        "c.jsonl",
-        line("a", &text) + "no JSON\n" + &line("b", &text),
-    );
-    let arguments = "dedup c.jsonl -o kept.jsonl --dropped dropped.jsonl --skip-bad --keep last";
-    folder.run(arguments).expect(0);
-    assert_eq!(folder.read_text("kept.jsonl"), line("b", &text));
-    assert_eq!(folder.read_text("dropped.jsonl"), line("a", &text));
-
-    folder.write(
-        "d.jsonl",
-        r#"{"id": 1, "text": "a b c d e f", "quality": "good"}"#,
-    );
-    let arguments = "dedup d.jsonl -o - --keep quality:max";
-    let ran = folder.run(arguments).expect(3);
-    ran.says(&["d.jsonl:1", "\"quality\" is a string, expected a number"]);
-    let arguments = "dedup d.jsonl -o - --keep best";
-    let ran = folder.run(arguments).expect(2);
-    assert!(ran.stderr.contains("quality:max"), "{}", ran.stderr);
-    let arguments = "dedup c.jsonl -o x --dropped x";
-    let ran = folder.run(arguments).expect(2);
-    ran.says(&["the output and the dropped documents cannot both go to x"]);
-}
-
-#[test]
-fn integers_of_64_bits_are_compared_exactly() {
-    let folder = Folder::new();
-    let line = |id: u64, number: u64| {
-        serde_json::json!({"id": id, "text": text(1), "n": number}).to_string() + "\n"
-    };
-    let lines = [
-        9_007_199_254_740_992,
-        9_007_199_254_740_993,
-        9_007_199_254_740_991,
-    ];
-    let lines: String = (0..)
-        .zip(lines)
-        .map(|(id, number)| line(id, number))
-        .collect();
-    folder.write("c.jsonl", lines);
-    for (rule, kept) in [("n:max", "\"id\":1,"), ("n:min", "\"id\":2,")] {
-        let ran = folder
-            .run(&format!("dedup c.jsonl -o - --keep {rule}"))
-            .expect(0);
-        assert!(
-            ran.lines().len() == 1 && ran.stdout.contains(kept),
-            "{rule}: {}",
-            ran.stdout
-        );
-    }
 }

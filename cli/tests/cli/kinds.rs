@@ -1,7 +1,7 @@
 //! The kinds of signature: every verb with each.
 
 use crate::sample::one_in;
-use crate::support::{Folder, distinct, line, mixed, text};
+use crate::support::{Folder, line, mixed, text};
 
 /// The options of each kind, and what the schema says of it.
 const KINDS: [(&[&str], &str); 13] = [
@@ -108,47 +108,6 @@ fn every_verb_accepts_every_minhash_kind() {
 }
 
 #[test]
-fn store_determines_the_minhash_kind() {
-    let folder = Folder::new();
-    let create = |store: &str, options: &str| {
-        let options: Vec<&str> = options.split(' ').collect();
-        run(&folder, &["create", store], &options, 0);
-    };
-    create("plain.rsm", "--minhash 128");
-    create("bits.rsm", "--value-bits 4");
-    create("k.rsm", "--minhash-kind bottom-k");
-    create("wide.rsm", "--simhash 128");
-    for (store, option, value) in [
-        ("plain.rsm", "--minhash-kind", "one-pass"),
-        ("plain.rsm", "--permutations", "jenkins"),
-        ("plain.rsm", "--value-bits", "8"),
-        ("plain.rsm", "--simhash", "64"),
-        ("bits.rsm", "--value-bits", "32"),
-        ("k.rsm", "--minhash-kind", "functions"),
-        ("k.rsm", "--permutations", "pair-multiply"),
-        ("wide.rsm", "--simhash", "64"),
-        ("wide.rsm", "--value-bits", "32"),
-    ] {
-        folder
-            .run(&format!("pairs {store} {option} {value}"))
-            .expect(2)
-            .says(&[option, "own schema"]);
-    }
-    for (store, option, value) in [
-        ("plain.rsm", "--minhash-kind", "functions"),
-        ("plain.rsm", "--permutations", "pair-multiply"),
-        ("plain.rsm", "--value-bits", "16"),
-        ("bits.rsm", "--value-bits", "4"),
-        ("k.rsm", "--minhash-kind", "bottom-k"),
-        ("wide.rsm", "--simhash", "128"),
-    ] {
-        folder
-            .run(&format!("pairs {store} {option} {value}"))
-            .expect(1);
-    }
-}
-
-#[test]
 fn get_shows_values_at_their_stored_width() {
     let folder = Folder::new();
     folder.write("c.jsonl", line("a", "one two three four five six seven"));
@@ -182,121 +141,6 @@ fn get_shows_values_at_their_stored_width() {
 }
 
 #[test]
-fn store_of_external_values_accepts_signatures_only() {
-    let folder = Folder::new();
-    folder.write("c.jsonl", distinct(0..3));
-    let external = ["--minhash-kind", "external", "--value-bits", "16"];
-    let made = run(&folder, &["create", "a.rsm"], &external, 0);
-    for part in ["text: none", "128 values of 16 bits, external"] {
-        assert!(made.stderr.contains(part), "{}", made.stderr);
-    }
-    run(&folder, &["stats", "a.rsm"], &[], 0);
-    run(&folder, &["check", "a.rsm"], &[], 0);
-    run(&folder, &["pairs", "a.rsm"], &external, 1);
-    let query = folder.run("query a.rsm 'a text'").expect(2);
-    query.says(&["no rule for texts"]);
-    for arguments in [
-        &["add", "a.rsm", "c.jsonl"][..],
-        &["query", "a.rsm", "--corpus", "c.jsonl"],
-        &["dedup", "c.jsonl", "--against", "a.rsm", "-o", "-"],
-    ] {
-        let refused = folder.run(arguments).expect(3);
-        refused.says(&["expected \"signature\"", "c.jsonl:1"]);
-    }
-    for verb in ["build x.rsm c.jsonl", "pairs c.jsonl", "dedup c.jsonl -o -"] {
-        let arguments: Vec<&str> = verb.split(' ').collect();
-        run(&folder, &arguments, &external, 3).says(&["expected \"signature\"", "c.jsonl:1"]);
-    }
-    run(&folder, &["eval", "c.jsonl"], &external, 2).says(&["--minhash-kind external"]);
-    for option in [&["--words", "5"][..], &["--nfkc"], &["--code", "3"]] {
-        run(
-            &folder,
-            &["create", "b.rsm"],
-            &[&external[..], option].concat(),
-            2,
-        )
-        .says(&[option[0], "external"]);
-    }
-    assert_eq!(folder.names(), ["a.rsm", "c.jsonl"]);
-}
-
-#[test]
-fn conflicting_kind_settings_are_named() {
-    let folder = Folder::new();
-    folder.write("c.jsonl", mixed());
-    for (options, parts) in [
-        (
-            "--permutations jenkins --minhash-kind one-pass",
-            &["--permutations", "functions"][..],
-        ),
-        (
-            "--value-bits 8 --minhash-kind bottom-k",
-            &["--value-bits", "bottom-k"],
-        ),
-        ("--value-bits 3", &["--value-bits", "1, 2, 4, 8, 16 or 32"]),
-        (
-            "--minhash-kind bottom-k --minhash 32",
-            &["--minhash", "64 to 1,024"],
-        ),
-        (
-            "--simhash 64 --minhash-kind one-pass",
-            &["--minhash-kind", "--minhash K"],
-        ),
-        (
-            "--simhash 128 --permutations modular",
-            &["--permutations", "--minhash K"],
-        ),
-        (
-            "--simhash 128 --value-bits 4",
-            &["--value-bits", "--minhash K"],
-        ),
-        ("--simhash 64 --distance 11", &["--distance", "11"]),
-        ("--simhash 128 --distance 21", &["--distance", "21"]),
-        ("--distance 3", &["--simhash 32, 64 or 128"]),
-    ] {
-        let options: Vec<&str> = options.split(' ').collect();
-        run(&folder, &["build", "a.rsm", "c.jsonl"], &options, 2).says(parts);
-    }
-    for options in [
-        "--minhash-kind nonsense",
-        "--permutations nonsense",
-        "--simhash 256",
-    ] {
-        let options: Vec<&str> = options.split(' ').collect();
-        run(&folder, &["create", "a.rsm"], &options, 2);
-    }
-    // Exact similarities are those of sets.
-    for arguments in ["eval c.jsonl", "pairs c.jsonl --verify exact"] {
-        let arguments: Vec<&str> = arguments.split(' ').collect();
-        run(&folder, &arguments, &["--minhash-kind", "weighted"], 2)
-            .says(&["--minhash-kind weighted", "unweighted"]);
-    }
-    assert_eq!(folder.names(), ["c.jsonl"]);
-}
-
-#[test]
-fn reband_handles_values_of_every_width() {
-    let folder = Folder::new();
-    folder.write("c.jsonl", mixed());
-    run(
-        &folder,
-        &["build", "a.rsm", "c.jsonl"],
-        &["--value-bits", "4"],
-        0,
-    );
-    run(
-        &folder,
-        &["build", "k.rsm", "c.jsonl"],
-        &["--minhash-kind", "bottom-k"],
-        0,
-    );
-    for store in ["a.rsm", "k.rsm"] {
-        run(&folder, &["reband", store, "--threshold", "0.6"], &[], 0);
-        run(&folder, &["check", store], &[], 0);
-    }
-}
-
-#[test]
 fn eval_measures_the_stored_values() {
     let folder = Folder::new();
     folder.write("c.jsonl", mixed());
@@ -320,30 +164,4 @@ fn eval_measures_the_stored_values() {
         assert_eq!(value("pairs"), "4", "{options:?}");
         assert_eq!(value("returned"), "4", "{options:?}");
     }
-}
-
-/// Ready-made fingerprints of images, as other programs make them.
-#[test]
-fn fingerprints_of_256_bits_are_stored_and_queried() {
-    let folder = Folder::new();
-    let (a, b, far) = (
-        "0f".repeat(32),
-        format!("{}00", "0f".repeat(31)),
-        "a5".repeat(32),
-    );
-    let line = |key: &str, hash: &str| format!("{{\"id\":\"{key}\",\"signature\":\"{hash}\"}}\n");
-    folder.write("c.jsonl", line("a", &a) + &line("far", &far));
-    let build = "build i.rsm c.jsonl --fingerprints 256";
-    folder.run(build).expect(0);
-    let ran = folder.run(&format!("query i.rsm --hash '{b}'")).expect(0);
-    assert_eq!(ran.stdout, "a\t4\n");
-    folder
-        .run(&format!("query i.rsm --hash '{b}' --distance 3"))
-        .expect(1);
-    let all = folder.run(&format!("query i.rsm --hash '{b}' --distance 200"));
-    assert_eq!(all.expect(0).stdout.lines().count(), 2);
-    folder.run("query i.rsm --hash 0f0f").expect(2);
-    let got = folder.run("get i.rsm a --format jsonl");
-    assert!(got.expect(0).stdout.contains(&a));
-    folder.run("query i.rsm 'a text'").expect(2);
 }

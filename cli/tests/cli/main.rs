@@ -8,11 +8,7 @@
     reason = "helpers of tests are tests too"
 )]
 
-mod add;
-mod annotate;
-mod backup;
 mod batches;
-mod budget;
 mod colours;
 #[cfg(unix)]
 mod consoles;
@@ -21,17 +17,13 @@ mod contain;
 mod contents;
 mod corpora;
 mod dedup;
-mod defaults;
 mod eval;
 mod explain;
 mod features;
-mod folders;
-mod formats;
 #[cfg(target_os = "linux")]
 mod full;
 mod histories;
 mod html;
-mod ids;
 #[cfg(unix)]
 mod job;
 mod keep;
@@ -43,13 +35,11 @@ mod levels;
 mod locks;
 mod messages;
 mod mistakes;
-mod moves;
 #[cfg(all(unix, feature = "remote"))]
 mod object_server;
 mod outputs;
 mod pairs;
 mod query;
-mod reband;
 #[cfg(all(unix, feature = "remote"))]
 mod remote;
 mod repair;
@@ -57,14 +47,10 @@ mod repair;
 mod safety;
 #[path = "../../../tests/common/sample.rs"]
 mod sample;
-mod separated;
 #[cfg(unix)]
 mod signals;
 #[cfg(feature = "sqlite")]
 mod sqlite;
-mod stamps;
-mod steps;
-mod stores;
 mod support;
 #[cfg(feature = "tables")]
 mod tables;

@@ -4,167 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 #[cfg(target_os = "linux")]
 use std::fs::File;
 
-use crate::dedup::survivors;
 #[cfg(target_os = "linux")]
 use crate::support::ran;
-use crate::support::{Folder, distinct, edited, gunzip, gzip, line, mixed, text, unzstd, zstd};
-
-#[test]
-fn output_names_determine_compression() {
-    let folder = Folder::new();
-    folder.write("c.jsonl.gz", gzip(mixed().as_bytes()));
-    folder.write("c.jsonl.zst", zstd(mixed().as_bytes()));
-    for input in ["c.jsonl.gz", "c.jsonl.zst"] {
-        folder
-            .run(&format!("dedup {input} -o o.jsonl --force"))
-            .expect(0);
-        assert_eq!(folder.read_text("o.jsonl"), survivors());
-        folder
-            .run(&format!("dedup {input} -o o.jsonl.gz --force"))
-            .expect(0);
-        assert_eq!(gunzip(&folder.read("o.jsonl.gz")), survivors());
-        folder
-            .run(&format!("dedup {input} -o o.jsonl.zst --force"))
-            .expect(0);
-        assert_eq!(unzstd(&folder.read("o.jsonl.zst")), survivors());
-        let piped = folder
-            .run_with_input("dedup - -o -", &folder.read(input))
-            .expect(0);
-        assert_eq!(piped.stdout, survivors());
-    }
-}
-
-#[test]
-fn a_folder_gets_the_names_and_compression_of_the_input() {
-    let folder = Folder::new();
-    let lines: Vec<String> = mixed().lines().map(|l| l.to_owned() + "\n").collect();
-    folder.write("in/b.jsonl.gz", gzip(lines[..2].concat().as_bytes()));
-    folder.write("in/a.jsonl", lines[2..4].concat());
-    folder.write("in/sub/c.jsonl.zst", zstd(lines[4..].concat().as_bytes()));
-    folder.write("in/sub/empty.jsonl", "");
-    folder.write("in/sub/only-copies.jsonl.gz", gzip(lines[1].as_bytes()));
-    let ran = folder
-        .run("dedup in/b.jsonl.gz in/a.jsonl -o flat/")
-        .expect(0);
-    assert_eq!(gunzip(&folder.read("flat/b.jsonl.gz")), lines[0]);
-    assert_eq!(folder.read_text("flat/a.jsonl"), lines[2]);
-    ran.says(&["read 4, kept 2, dropped 2"]);
-    // a folder as input: a.jsonl comes first there
-    folder.run("dedup in -o out/").expect(0);
-    assert_eq!(folder.read_text("out/a.jsonl"), lines[2..4].concat());
-    assert_eq!(gunzip(&folder.read("out/b.jsonl.gz")), "");
-    assert_eq!(
-        unzstd(&folder.read("out/sub/c.jsonl.zst")),
-        lines[4].clone() + &lines[6]
-    );
-    assert_eq!(folder.read("out/sub/empty.jsonl"), b"");
-    assert_eq!(gunzip(&folder.read("out/sub/only-copies.jsonl.gz")), "");
-    let hidden: Vec<_> = folder
-        .names()
-        .into_iter()
-        .filter(|n| n.contains("/.") || n.starts_with('.'))
-        .collect();
-    assert_eq!(hidden, Vec::<String>::new());
-}
-
-#[test]
-fn dedup_of_text_files_writes_a_folder() {
-    let folder = Folder::new();
-    let crlf = text(1).replace(' ', "\r\n");
-    folder.write("in/a.txt", &crlf);
-    folder.write("in/b/copy.txt", text(1));
-    folder.write("in/b/other.txt", format!("\u{feff}{}", text(2)));
-    folder.write("in/empty.txt", "");
-    folder
-        .run("dedup in -o out --report r.tsv")
-        .expect(0)
-        .says(&["empty 1"]);
-    let kept: Vec<_> = folder
-        .names()
-        .into_iter()
-        .filter(|n| n.starts_with("out"))
-        .collect();
-    assert_eq!(kept, ["out/a.txt", "out/b/other.txt", "out/empty.txt"]);
-    assert_eq!(folder.read_text("out/a.txt"), crlf);
-    assert_eq!(
-        folder.read("out/b/other.txt"),
-        folder.read("in/b/other.txt")
-    );
-    assert_eq!(
-        folder.report("r.tsv"),
-        "in/b/copy.txt\tin/a.txt\t1.000000\texact\n"
-    );
-    folder
-        .run("dedup in -o out.jsonl")
-        .expect(2)
-        .says(&["only be written to a folder"]);
-    folder
-        .run("dedup in -o -")
-        .expect(2)
-        .says(&["only be written to a folder"]);
-    folder
-        .run("dedup in -o r.tsv --force")
-        .expect(2)
-        .says(&["only be written to a folder"]);
-    folder
-        .run("dedup in -o in/out")
-        .expect(2)
-        .says(&["is inside the input folder"]);
-    folder
-        .run("dedup in -o in --force")
-        .expect(2)
-        .says(&["is inside the input folder"]);
-}
-
-#[test]
-fn existing_output_is_kept_without_force() {
-    let folder = Folder::new();
-    folder.write("c.jsonl", mixed());
-    folder.write("out.jsonl", "old");
-    folder.write("dir/c.jsonl", "old");
-    folder.write("r.tsv", "old");
-    for arguments in [
-        &["-o", "out.jsonl"][..],
-        &["-o", "dir"],
-        &["-o", "new.jsonl", "--report", "r.tsv"],
-    ] {
-        let mut all = vec!["dedup", "c.jsonl"];
-        all.extend(arguments);
-        folder
-            .run(&all)
-            .expect(4)
-            .says(&["already exists", "--force"]);
-    }
-    let names = ["c.jsonl", "dir/c.jsonl", "out.jsonl", "r.tsv"];
-    assert_eq!(folder.names(), names);
-    assert_eq!(folder.read_text("dir/c.jsonl"), "old");
-    folder
-        .run("dedup c.jsonl -o dir --force --report r.tsv")
-        .expect(0);
-    assert_eq!(folder.read_text("dir/c.jsonl"), survivors());
-    assert_eq!(folder.report("r.tsv").lines().count(), 3);
-    assert_eq!(folder.names(), names);
-}
-
-#[test]
-fn failed_run_leaves_no_output() {
-    let folder = Folder::new();
-    folder.write("c.jsonl", mixed() + "{\"id\":\"x\",\"text\":7}\n");
-    let arguments = "dedup c.jsonl -o out.jsonl --report r.tsv --temp-dir .";
-    folder
-        .run(arguments)
-        .expect(3)
-        .says(&["c.jsonl:8", "field \"text\" is a number, expected a string"]);
-    assert_eq!(folder.names(), ["c.jsonl"]);
-    let ran = folder.run("dedup c.jsonl -o -").expect(3);
-    assert_eq!(ran.stdout, "");
-    folder.run("dedup c.jsonl -o new/ --temp-dir .").expect(3);
-    assert_eq!(folder.names(), ["c.jsonl"]);
-    let ran = folder.run("dedup c.jsonl -o - --skip-bad -v").expect(0);
-    assert_eq!(ran.stdout, survivors());
-    assert!(ran.stderr.contains("skipped c.jsonl:8: "), "{}", ran.stderr);
-    ran.says(&["read 8, kept 4, dropped 3, skipped 1"]);
-}
+use crate::support::{Folder, distinct, edited, line, mixed, text};
 
 /// How a verb uses a name that it is given for an output.
 #[derive(Clone, Copy, PartialEq)]
@@ -506,65 +348,6 @@ fn standard_output_cannot_be_input_or_store() {
 }
 
 #[test]
-fn only_in_place_overwrites_the_corpus() {
-    let folder = crowded();
-    folder
-        .run("dedup c.jsonl -o c.jsonl --force")
-        .expect(2)
-        .says(&["c.jsonl is read, and an output", "--in-place"]);
-    folder.run("dedup c.jsonl --in-place --dry-run").expect(0);
-    assert_eq!(folder.read_text("c.jsonl"), mixed());
-    let names = folder.names();
-    folder.run("dedup c.jsonl --in-place").expect(0);
-    assert_eq!(folder.read_text("c.jsonl"), survivors());
-    assert_eq!(folder.names(), names);
-    for corpus in ["in", "c.jsonl t.jsonl", "-"] {
-        let refused = format!("dedup --in-place {corpus}");
-        folder
-            .run(&refused)
-            .expect(2)
-            .says(&["--in-place replaces", "-o OUT"]);
-    }
-}
-
-#[test]
-fn replaced_folder_keeps_no_file_of_an_earlier_run() {
-    let folder = Folder::new();
-    folder.write("in/a.txt", text(1));
-    folder.write("in/b/c.txt", text(2));
-    folder.run("dedup in -o out").expect(0);
-    std::fs::rename(folder.path("in/a.txt"), folder.path("in/z.txt")).unwrap();
-    let again = "dedup in -o out";
-    folder
-        .run(again)
-        .expect(4)
-        .says(&["out is not empty", "--force"]);
-    std::fs::remove_file(folder.path("out/b/c.txt")).unwrap();
-    folder.write("out/b/c.txt/deep", "x");
-    let ran = folder.run(&format!("{again} --force")).expect(0);
-    assert!(
-        ran.stderr.contains("removed 2 files from out"),
-        "{}",
-        ran.stderr
-    );
-    let names = folder
-        .names()
-        .into_iter()
-        .filter(|name| name.starts_with("out"));
-    assert_eq!(names.collect::<Vec<_>>(), ["out/b/c.txt", "out/z.txt"]);
-    // Neither a store nor the corpus is removed with a folder.
-    folder.run("create out/s.rsm").expect(0);
-    let forced = format!("{again} --force");
-    folder
-        .run(&forced)
-        .expect(2)
-        .says(&["out/s.rsm is a store"]);
-    let own = "dedup out/z.txt --as files -o out/ --force";
-    folder.run(own).expect(2);
-    assert!(folder.path("out/z.txt").exists());
-}
-
-#[test]
 fn refused_run_leaves_no_output() {
     let folder = crowded();
     for job in ["full", "in"] {
@@ -574,13 +357,6 @@ fn refused_run_leaves_no_output() {
             false,
         );
     }
-}
-
-#[test]
-fn manual_pages_make_their_folders() {
-    let folder = Folder::new();
-    folder.run("man share/man/man1").expect(0);
-    assert!(folder.path("share/man/man1/resemblance-dedup.1").exists());
 }
 
 /// Keys with everything that some form writes differently.
@@ -649,37 +425,6 @@ fn keys_round_trip_through_every_report_format() {
             .expect(0);
     }
     assert_eq!(folder.count("s.rsm"), ODD_KEYS.len() as u64);
-}
-
-#[test]
-fn include_without_a_match_is_a_mistake() {
-    let folder = crowded();
-    for command in [
-        "dedup empty -o good.jsonl",
-        "dedup in --include *.nope -o good.jsonl",
-        "pairs empty",
-        "clusters empty",
-        "report empty -o page.html",
-        "eval empty",
-        "build b.rsm empty",
-        "add s.rsm empty",
-        "query s.rsm --corpus empty",
-        "decontaminate empty --against t.jsonl -o good.jsonl",
-        "decontaminate c.jsonl --against empty -o good.jsonl",
-        "explain a b --corpus empty",
-    ] {
-        let before = folder.names();
-        let words: Vec<&str> = command.split(' ').collect();
-        folder.run(&words).expect(4).says(&["no file was found in"]);
-        assert_eq!(folder.names(), before, "{command}");
-    }
-    folder.write("none.jsonl", "");
-    folder
-        .run("decontaminate c.jsonl --against none.jsonl -o good.jsonl")
-        .expect(4)
-        .says(&["the test sets have no documents"]);
-    // A file without documents was asked for, and has an answer.
-    folder.run("dedup none.jsonl -o good.jsonl").expect(0);
 }
 
 #[test]

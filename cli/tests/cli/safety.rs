@@ -49,44 +49,6 @@ fn control_characters_of_keys_are_escaped_in_every_format() {
     );
 }
 
-#[test]
-fn line_or_text_beyond_the_limit_is_a_bad_document() {
-    let folder = Folder::new();
-    let long = text(1).repeat(3);
-    folder.write(
-        "c.jsonl",
-        distinct(0..3) + &line("long", &long) + &distinct(4..6),
-    );
-    folder
-        .run("build a.rsm c.jsonl --max-line 2K")
-        .expect(3)
-        .says(&[
-            "the line is longer than 2048 bytes\n  at c.jsonl:4\n",
-            "--max-line",
-        ]);
-    folder
-        .run("dedup c.jsonl -o o.jsonl --max-line 2K --skip-bad")
-        .expect(0)
-        .says(&["read 6, kept 5, dropped 0, skipped 1"]);
-    assert_eq!(
-        folder.read_text("o.jsonl"),
-        distinct(0..3) + &distinct(4..6)
-    );
-    folder.write("t/long.txt", &long);
-    folder
-        .run("pairs t --max-line 2K")
-        .expect(3)
-        .says(&["the text is longer than 2048 bytes\n  at t/long.txt\n"]);
-    folder
-        .run_with_input("query a.rsm --max-line 2K", long.as_bytes())
-        .expect(4);
-    folder.run("create a.rsm").expect(0);
-    folder
-        .run_with_input("query a.rsm --max-line 2K", long.as_bytes())
-        .expect(3)
-        .says(&["longer than --max-line"]);
-}
-
 /// Zeros of a compressed file, so many that they do not fit into the memory that is left.
 #[cfg(target_os = "linux")]
 fn bomb(start: &str, megabytes: usize) -> Vec<u8> {

@@ -303,22 +303,20 @@ pub fn zstd(bytes: &[u8]) -> Vec<u8> {
     zstd::stream::encode_all(bytes, 1).unwrap()
 }
 
-pub fn unzstd(bytes: &[u8]) -> String {
-    String::from_utf8(zstd::stream::decode_all(bytes).unwrap()).unwrap()
-}
-
 /// Prints past the test harness, which would swallow it.
 pub fn say(text: &str) {
     let mut out = std::io::stderr().lock();
     writeln!(out, "{text}").unwrap();
 }
 
+#[cfg(all(unix, feature = "remote"))]
 pub fn bzip2(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::fast());
     encoder.write_all(bytes).unwrap();
     encoder.finish().unwrap()
 }
 
+#[cfg(all(unix, feature = "remote"))]
 pub fn xz(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = liblzma::write::XzEncoder::new(Vec::new(), 1);
     encoder.write_all(bytes).unwrap();

@@ -60,46 +60,6 @@ fn tune_lists_bands_for_each_number_of_values() {
 }
 
 #[test]
-fn tune_prints_a_table() {
-    let folder = Folder::new();
-    let arguments = "tune --values 128 --format table";
-    let ran = folder.run(arguments).expect(0);
-    for part in [
-        "probability 0.95 or more",
-        "an assumption, see --background",
-        "p0.95",
-    ] {
-        assert!(ran.stdout.contains(part), "{part}: {}", ran.stdout);
-    }
-    ran.says(&["with 128 values: 95.3 % of the pairs", "less than one"]);
-    let ran = folder.run("tune --header").expect(0);
-    let tsv = ran.stdout.clone();
-    ran.says(&["take 128 values"]);
-    let lines: Vec<Vec<&str>> = tsv.lines().map(|l| l.split('\t').collect()).collect();
-    assert_eq!(lines.len(), 5);
-    assert!(lines.iter().all(|line| line.len() == lines[0].len()));
-    assert_eq!(lines[0][..3], ["values", "bands", "rows"]);
-    assert_eq!(lines[2][..3], ["128", "13", "7"]);
-}
-
-#[test]
-fn tune_draws_curves_as_svg() {
-    let folder = Folder::new();
-    folder.run("tune --svg a.svg -q").expect(0);
-    let svg = folder.read_text("a.svg");
-    assert!(svg.starts_with("<svg") && svg.contains("256 values: "));
-    folder
-        .run("tune --svg a.svg")
-        .expect(4)
-        .says(&["a.svg", "--force"]);
-    folder.run("tune --svg a.svg --force").expect(0);
-    assert_eq!(folder.read_text("a.svg"), svg);
-    folder.run("tune --simhash 64 --svg b.svg").expect(0);
-    assert!(folder.read_text("b.svg").contains("distance 3 or less"));
-    assert_eq!(folder.names(), ["a.svg", "b.svg"]);
-}
-
-#[test]
 fn tune_lists_simhash_designs_by_number_of_documents() {
     let folder = Folder::new();
     let designs = rows(&folder, &["--simhash", "64"]);
@@ -159,32 +119,6 @@ fn tune_measures_the_background_of_a_corpus() {
     folder.write("d.jsonl", distinct(0..300));
     let small = "tune --corpus d.jsonl --memory 1M";
     folder.run(small).expect(2).says(&["--memory", "--sample"]);
-}
-
-#[test]
-fn tune_reports_wrong_options() {
-    let folder = Folder::new();
-    let cases: [(&[&str], &str); 10] = [
-        (&["--threshold", "0"], "threshold"),
-        (&["--threshold", "1.5"], "threshold"),
-        (&["--recall", "1"], "recall"),
-        (&["--values", "8"], "16 to 1,024"),
-        (&["--background", "2"], "--background"),
-        (&["--simhash", "64", "--distance", "11"], "1 to 10"),
-        (&["--simhash", "128", "--distance", "21"], "1 to 20"),
-        (&["--simhash", "96"], "32, 64 or 128"),
-        (&["--simhash", "64", "--threshold", "0.8"], "--threshold"),
-        (&["--threshold", "0.001"], "--values"),
-    ];
-    for (arguments, part) in cases {
-        let ran = folder.run(&[&["tune"], arguments].concat()).expect(2);
-        assert!(ran.stderr.contains(part), "{arguments:?}: {}", ran.stderr);
-    }
-    // What some numbers of values cannot reach is said, and left out.
-    let some = "tune --threshold 0.02 --values 64,512";
-    let ran = folder.run(some).expect(0);
-    assert!(ran.stderr.contains("64 values: "), "{}", ran.stderr);
-    assert_eq!(ran.stdout.lines().count(), 1);
 }
 
 #[test]

@@ -75,34 +75,6 @@ fn verify_exact_reports_pairs_above_the_threshold_only() {
     }
 }
 
-#[test]
-fn column_name_shows_whether_similarity_is_exact() {
-    let folder = Folder::new();
-    folder.write("c.jsonl", line("a", &text(1)) + &line("b", &edited(1, 1)));
-    let header = |arguments: &[&str]| {
-        let ran = folder.run(arguments).expect(0);
-        ran.stdout.lines().next().unwrap().to_owned()
-    };
-    assert_eq!(
-        header(&["pairs", "c.jsonl", "--header", "--verify", "estimate"]),
-        "key_a\tkey_b\tsimilarity_estimate"
-    );
-    // Of a corpus similarities are exact, whether that is said or not.
-    for verify in [&[][..], &["--verify", "exact"]] {
-        let pairs = [&["pairs", "c.jsonl", "--header"], verify].concat();
-        assert_eq!(header(&pairs), "key_a\tkey_b\tsimilarity");
-    }
-    folder.run("build a.rsm c.jsonl").expect(0);
-    assert_eq!(
-        header(&["pairs", "a.rsm", "--header"]),
-        "key_a\tkey_b\tsimilarity_estimate"
-    );
-    let json = ["pairs", "c.jsonl", "--format", "jsonl"];
-    let similarity = 191.0 / 201.0;
-    let expected = format!("\"key_b\":\"b\",\"similarity\":{similarity},\"distance\":null}}");
-    assert!(header(&json).ends_with(&expected), "{}", header(&json));
-}
-
 /// The second and third of each cluster, by key.
 fn followers(clusters: &str) -> BTreeSet<String> {
     let mut followers = BTreeSet::new();
@@ -185,41 +157,6 @@ fn clusters_and_what_dedup_drops_follow_exact_pairs() {
     }
 }
 
-const NOT_AT_HAND: &str = "a.rsm has no texts: similarities to the 1 documents in it are estimates";
-
-#[test]
-fn stored_documents_are_compared_by_estimate() {
-    let folder = Folder::new();
-    folder.write("old.jsonl", line("old", &text(1)));
-    let corpus = [
-        line("like-old", &edited(1, 1)),
-        line("new", &text(2)),
-        line("like-new", &edited(2, 1)),
-    ];
-    folder.write("more.jsonl", corpus.concat());
-    folder.run("build a.rsm old.jsonl").expect(0);
-    let dedup = "dedup more.jsonl --against a.rsm -o -";
-    let exact = "--verify exact --report r.tsv --force";
-    for bounds in ["", "--threshold 0.85"] {
-        let ran = folder.run(&format!("{dedup} {exact} {bounds}")).expect(0);
-        let ran = ran.says(&["read 3, kept 1, dropped 2", "dropped by estimate 1"]);
-        assert!(ran.stderr.contains(NOT_AT_HAND), "{}", ran.stderr);
-        let report = folder.report("r.tsv");
-        let lines: Vec<&str> = report.lines().collect();
-        assert!(lines[0].starts_with("like-old\told\t0.9") && lines[0].ends_with("\testimate"));
-        assert_eq!(lines[1..], ["like-new\tnew\t0.950249\texact"]);
-    }
-    let ran = folder.run("add a.rsm more.jsonl --if-new --verify exact");
-    let ran = ran
-        .expect(0)
-        .says(&["read 3, added 1, dropped 2", "dropped by estimate 1"]);
-    assert!(ran.stderr.contains(NOT_AT_HAND), "{}", ran.stderr);
-    let plain = folder
-        .run("add a.rsm more.jsonl --if-new --verify estimate")
-        .expect(0);
-    assert!(!plain.stderr.contains("estimate"), "{}", plain.stderr);
-}
-
 #[test]
 fn add_with_exact_verification_agrees_with_dedup() {
     let folder = Folder::new();
@@ -243,67 +180,4 @@ fn add_with_exact_verification_agrees_with_dedup() {
         assert!(!ran.stderr.contains("estimate"), "{}", ran.stderr);
         assert_eq!(folder.count(store), kept);
     }
-}
-
-#[test]
-fn verify_exact_is_refused_without_texts() {
-    let folder = Folder::new();
-    folder.write("c.jsonl", line("a", &text(1)));
-    folder.run("build a.rsm c.jsonl").expect(0);
-    for verb in ["pairs", "clusters"] {
-        let ran = folder.run(&format!("{verb} a.rsm --verify exact"));
-        ran.expect(2).says(&["needs the texts", "a.rsm"]);
-    }
-    let ran = folder.run("pairs c.jsonl --simhash 64 --verify exact");
-    ran.expect(2).says(&["exact anyway"]);
-    let ran = folder.run("add a.rsm c.jsonl --verify exact");
-    ran.expect(2).says(&["--if-new"]);
-}
-
-#[test]
-fn texts_of_stored_documents_make_similarities_exact() {
-    let folder = Folder::new();
-    let old = [line("old", &text(1)), line("other", &text(3))].concat();
-    folder.write("old.jsonl", &old);
-    // A key of the store with another text, and a key that it does not have.
-    let partial = [
-        line("old", &text(1)),
-        line("other", &text(9)),
-        line("alien", &text(3)),
-    ];
-    folder.write("partial.jsonl", partial.concat());
-    let corpus = [
-        line("like-old", &edited(1, 1)),
-        line("like-other", &edited(3, 1)),
-    ];
-    folder.write("more.jsonl", corpus.concat());
-    folder.run("build a.rsm old.jsonl").expect(0);
-    let dedup = "dedup more.jsonl --against a.rsm -o - --report r.tsv --force --texts";
-    let exact = "\t0.950249\texact";
-    let ran = folder.run(&format!("{dedup} old.jsonl")).expect(0);
-    assert!(!ran.stderr.contains(NOT_AT_HAND), "{}", ran.stderr);
-    ran.says(&["read 2, kept 0, dropped 2"]);
-    let report = folder.report("r.tsv");
-    assert_eq!(
-        report.lines().filter(|line| line.ends_with(exact)).count(),
-        2
-    );
-    let ran = folder.run(&format!("{dedup} partial.jsonl")).expect(0);
-    let not_at_hand = "similarities to 1 of the 2 documents in it";
-    assert!(ran.stderr.contains(not_at_hand), "{}", ran.stderr);
-    ran.says(&["dropped by estimate 1"]);
-    let report = folder.report("r.tsv");
-    let lines: Vec<&str> = report.lines().collect();
-    assert_eq!(lines[0], format!("like-old\told{exact}"));
-    assert!(lines[1].starts_with("like-other\tother\t0.9") && lines[1].ends_with("\testimate"));
-    let add = "add a.rsm more.jsonl --if-new --texts old.jsonl";
-    let ran = folder.run(add).expect(0);
-    assert!(!ran.stderr.contains("estimate"), "{}", ran.stderr);
-    ran.says(&["read 2, added 0, dropped 2"]);
-    // Above the threshold by the texts' own similarity, whatever the estimate.
-    let strict = format!("{add} --threshold 0.951");
-    folder.run(&strict).expect(0).says(&["added 2, dropped 0"]);
-    folder
-        .run("dedup more.jsonl -o - --texts old.jsonl")
-        .expect(2);
 }
