@@ -36,7 +36,7 @@ const DUPLICATE_KEYS: [(&str, DuplicateKeys); 3] = [
 
 type Build = resemblance::BulkBuild<'static>;
 
-/// A store that is made of many documents, offline.
+/// A store that is built from many documents, offline.
 #[pyclass(frozen, module = "resemblance")]
 pub(crate) struct BulkBuild {
     build: Mutex<Option<Build>>,

@@ -42,7 +42,7 @@ type FileBatch = (Vec<Option<String>>, Vec<Option<Key>>);
 
 #[pymethods]
 impl CorpusFiles {
-    /// Looks at every path. Without the name of a field for keys these are made of paths and lines.
+    /// Looks at every path. Without the name of a field for keys, keys consist of paths and lines.
     #[new]
     #[pyo3(signature = (paths, text, key, *, table=None, skip_nulls=false))]
     fn create(

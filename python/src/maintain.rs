@@ -45,7 +45,7 @@ pub(crate) fn compact(py: Python<'_>, path: PathBuf, progress: Callback) -> Repo
     )
 }
 
-/// Files the documents of a closed store under other bands or tables, made of the stored signatures.
+/// Indexes the documents of a closed store by other bands or tables, using the stored signatures.
 #[pyfunction]
 #[pyo3(signature = (path, *, threshold=None, recall=None, bands=None, rows=None, max_distance=None,
     expected_documents=None, progress=None))]

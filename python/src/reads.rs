@@ -140,7 +140,7 @@ impl Reads {
     /// Returns the documents near one, best first.
     ///
     /// Give a text, a `Signature`, or the `key` of a stored document. `threshold` is the least similarity and
-    /// `max_distance` the greatest distance, by default those of the schema; `by` says which of them counts. `limit`
+    /// `max_distance` the greatest distance, by default those of the schema; `by` selects which of them counts. `limit`
     /// bounds the number of answers, and `payloads=True` reads payloads as well. A bound that the index was not made for
     /// is refused: `accept_lower_recall` asks all the same, and `scan` compares every document.
     #[pyo3(signature = (document=None, /, *, key=None, threshold=None, max_distance=None, by=None,
@@ -189,7 +189,7 @@ impl Reads {
     }
 
     /// Returns the documents near each of many, in their order: several times quicker than one `query` after the other.
-    /// The parameters are those of `query`, and all cores work unless `threads` says how many.
+    /// The parameters are those of `query`, and all cores work unless `threads` sets their number.
     #[pyo3(signature = (documents, *, threshold=None, max_distance=None, by=None, limit=None,
         payloads=false, accept_lower_recall=false, probe_budget=None, threads=None))]
     #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
@@ -350,9 +350,9 @@ impl Reads {
 
     /// Iterates over all pairs of documents that are near each other; a thread finds them meanwhile.
     ///
-    /// The bounds are those of `query`. `max_bucket` compares only so many documents of a bucket, and `left_out` of the
-    /// iterator then says what was not compared. `keys=False` does not read keys, which is quicker. `arrays` and
-    /// `to_arrow` of the iterator give columns.
+    /// The bounds are those of `query`. `max_bucket` compares only that number of documents of a bucket, and `left_out`
+    /// of the iterator then reports what was not compared. `keys=False` does not read keys, which is quicker. `arrays`
+    /// and `to_arrow` of the iterator give columns.
     #[pyo3(signature = (*, threshold=None, max_distance=None, by=None, accept_lower_recall=false,
         threads=None, max_bucket=None, keys=true, progress=None))]
     #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]

@@ -391,7 +391,7 @@ impl Schema {
     }
 
     /// Makes the signatures of many sets of features, such as ready-made shingles, each `str` or `bytes`: on all cores
-    /// unless `threads` says how many. A set is a list or another iterable.
+    /// unless `threads` sets their number. A set is a list or another iterable.
     #[pyo3(signature = (sets, *, threads=None))]
     fn sketch_features_many(
         slf: &Bound<'_, Self>,

@@ -217,7 +217,7 @@ impl Store {
     }
 
     /// Inserts many documents in one transaction, or in one for each `commit_every` of them: much quicker than one by
-    /// one. They are sketched on all cores unless `threads` says how many.
+    /// one. They are sketched on all cores unless `threads` sets their number.
     ///
     /// `documents` are texts or signatures: a list, another iterable, or a column with Arrow's interface. `keys`,
     /// `payloads` and `stamps` are one for each. Returns the ids, or with `if_new` a `Novelty` for each: those near a
@@ -303,7 +303,7 @@ impl Store {
         Ok(Deduplicator::new(file, deduplicator, Some(passage), schema))
     }
 
-    /// Removes documents by their stamps, by their number, or as a callable says.
+    /// Removes documents by their stamps, by their number, or as a callable decides.
     ///
     /// Give one of three: `older_than` removes those whose stamp is less, `keep_newest` all but that number of documents
     /// with the greatest stamps, and `matching` those for which a callable returns true, which is given a
@@ -365,9 +365,9 @@ impl Store {
 
     /// Inserts the documents of a file that `export` wrote.
     ///
-    /// `existing_keys` says what becomes of a document whose key is there: `"refuse"` ends the import with an error,
-    /// `"skip"` keeps the old one, `"replace"` the new one, and `"replace-if-newer"` the one with the greater stamp. With
-    /// `if_new` near-duplicates of stored documents are left out.
+    /// `existing_keys` determines what becomes of a document whose key is there: `"refuse"` ends the import with an
+    /// error, `"skip"` keeps the old one, `"replace"` the new one, and `"replace-if-newer"` the one with the greater
+    /// stamp. With `if_new` near-duplicates of stored documents are left out.
     #[pyo3(signature = (path, *, existing_keys="refuse", if_new=false, progress=None))]
     fn import_<'py>(
         &self,

@@ -217,9 +217,9 @@ macro_rules! writes {
 
             /// Inserts a document unless its key or a near-duplicate is there.
             ///
-            /// The answer is true if the document was inserted. `found` is the stored document that it is like, or whose
-            /// key it has, which `key_exists` tells apart. The check and the insert are one step: of two near-duplicates
-            /// that come at the same time one is new.
+            /// The answer is true if the document was inserted. `found` is the stored document that it is like, or
+            /// whose key it has, which `key_exists` distinguishes. The check and the insert are one step: of two
+            /// near-duplicates that come at the same time one is new.
             #[pyo3(signature = (key, document, *, payload=NO_PAYLOAD, stamp=0),
                                 text_signature = "($self, key, document, *, payload=b'', stamp=0)")]
             fn insert_if_new(
@@ -238,8 +238,8 @@ macro_rules! writes {
 
             /// Inserts a document in place of the one with its key, if there is one.
             ///
-            /// `revision` of the answer tells how much it differs from the one that it replaced, and `last` how near they
-            /// are.
+            /// `revision` of the answer shows how much it differs from the one that it replaced, and `last` how near
+            /// they are.
             #[pyo3(signature = (key, document, *, payload=NO_PAYLOAD, stamp=0),
                                 text_signature = "($self, key, document, *, payload=b'', stamp=0)")]
             fn upsert(
@@ -317,7 +317,7 @@ impl Transaction {
 
 #[pymethods]
 impl Transaction {
-    /// Inserts many documents, which are sketched on all cores unless `threads` says how many.
+    /// Inserts many documents, which are sketched on all cores unless `threads` sets their number.
     ///
     /// `keys`, `payloads` and `stamps` are one for each. Returns the ids, or with `if_new` a `Novelty` for each: those
     /// near a stored document, or near an earlier one of the same call, are not inserted.

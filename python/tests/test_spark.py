@@ -240,7 +240,7 @@ def test_ordinals_are_the_places_of_rows_or_their_ranks(spark: SparkSession, tmp
     names = sorted(keys(documents))
     assert [row["key"] for row in ranked.orderBy("ordinal").collect()] == names
     assert ranked.agg({"ordinal": "max"}).collect()[0][0] == 99
-    with pytest.raises(ValueError, match="tell all rows apart"):
+    with pytest.raises(ValueError, match="differ in all rows"):
         rss.number(given.union(given), "key", work=work)
     with pytest.raises(ValueError, match="found null among .* in 2 rows"):
         rss.number(given.selectExpr("key", "NULLIF(text, '') AS text"), ["key", "text"], work=work)

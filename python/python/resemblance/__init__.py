@@ -11,10 +11,10 @@ ready-made signatures, from one file, while documents come and go:
     ...     for found in store.query(text, limit=10):
     ...         print(found.key, found.similarity)
 
-`Schema` says how documents are compared, `Store` is the file, `Snapshot` the file at one moment, and
+`Schema` defines how documents are compared, `Store` is the file, `Snapshot` the file at one moment, and
 `Transaction` a group of changes. `dedup`, `pairs` and `clusters` work on whole corpora without a
 store of yours; `bulk_build` makes a store of many documents, offline. `tune` and `evaluate` help to
-choose a schema, `explain` says why two texts are alike, `RepeatedParts` drops repeated paragraphs or lines.
+choose a schema, `explain` shows why two texts are alike, `RepeatedParts` drops repeated paragraphs or lines.
 `resemblance.datasketch` has the classes of the package of that name over a store.
 """
 

@@ -547,8 +547,7 @@ class _Writes:
 class Store(_Reads, _Writes):
     """A store for near-duplicate search in one file.
 
-    All threads may use it. One process has it open at a time; a child that is forked is told so with
-    `ForkedError`.
+    All threads may use it. One process has it open at a time; a forked child gets `ForkedError`.
     """
 
     @classmethod
@@ -713,7 +712,7 @@ class Ticket:
 
 @final
 class BulkBuild:
-    """A store that is made of many documents, offline. There is no file before `finish`."""
+    """A store that is built from many documents, offline. There is no file before `finish`."""
 
     def __new__(
         cls,
@@ -774,10 +773,10 @@ class Deduplicator:
 @final
 class RepeatedParts:
     """Takes the paragraphs or lines out of texts that stood in an earlier text, or earlier in the same one:
-    of equal parts the first stays. A paragraph ends at a blank line.
+    of equal parts the first is kept. A paragraph ends at a blank line.
 
     Two are equal if the words (or what else `text` counts) of both are: case, spaces and punctuation do not
-    count, and a part without words stays. Each different part takes up to 31 of `memory_bytes`, 1 GiB if not
+    count, and a part without words is kept. Each different part takes up to 31 of `memory_bytes`, 1 GiB if not
     given; with more parts than that allows for, `trim` raises `InvalidParameterError`.
 
     >>> seen = RepeatedParts("line")
@@ -939,7 +938,7 @@ class Components:
 
 @final
 class FirstKept:
-    """Which documents of whole components go, if one goes that is near an earlier one that stays."""
+    """Finds the documents to drop from whole components, where one is dropped if it is near an earlier kept one."""
 
     def __new__(cls) -> FirstKept: ...
     def push(self, a: _ArrowArray, b: _ArrowArray) -> _ArrowArray: ...

@@ -242,7 +242,7 @@ def _split(batch: list[Any], text: str, key: str | None) -> _Batch:
 
 
 def _is_null(value: Any) -> bool:
-    # Of pandas a missing value may be a float that is no number, or an object of its own.
+    # Of pandas a missing value may be a float that is no number, or a special object.
     is_nan = isinstance(value, (float, np.floating, Decimal)) and math.isnan(value)
     return value is None or is_nan or type(value).__name__ == "NAType"
 
@@ -451,8 +451,8 @@ class Duplicate:
 
 @dataclass(frozen=True)
 class Dedup:
-    """A corpus without its near-duplicates: `kept` has `True` for each document that stays, and `False` for those
-    that go and those without a text. With a budget,
+    """A corpus without its near-duplicates: `kept` has `True` for each document that is kept, and `False` for those
+    that are dropped and those without a text. With a budget,
     `budget_exceeded` documents were compared with a part of their candidates only: some of their near-duplicates
     may stay.
     """
@@ -463,11 +463,11 @@ class Dedup:
 
     @property
     def positions(self) -> NDArray[np.int64]:
-        """The positions of the documents that stay."""
+        """The positions of the documents that are kept."""
         return np.flatnonzero(self.kept)
 
     def select(self, documents: Sequence[_T]) -> list[_T]:
-        """Those of some documents, one for each of the corpus, that stay."""
+        """Returns the documents that are kept, of one document for each of the corpus."""
         if len(documents) != len(self.kept):
             raise ValueError(f"documents: found {len(documents)}, expected {len(self.kept)}")
         return [document for document, kept in zip(documents, self.kept) if kept]
@@ -496,8 +496,8 @@ class Dedup:
     def annotations(self) -> dict[str, list[Any]]:
         """What became of each document, as columns to put beside those of the corpus, in its order:
 
-        - `kept`: whether it stays;
-        - `cluster`: the position of its survivor, its own if it stays, `None` if its survivor is in the store of
+        - `kept`: whether it is kept;
+        - `cluster`: the position of its survivor, or its own if kept; `None` if its survivor is in the store of
           `against`;
         - `size` and `rank`: the number of documents in the cluster, and its place there: 1 for the survivor,
           then in the order of the corpus;
@@ -562,18 +562,18 @@ def dedup(
     temp_dir: str | os.PathLike[str] | None = None,
     progress: _Callback | None = None,
 ) -> Dedup:
-    """Says which documents of a corpus stay if near-duplicates go.
+    """Finds the documents of a corpus that remain without near-duplicates.
 
-    With the policy `"first"` a document goes if it is near one that came before and stays; with
-    `"cluster"` one document of each cluster stays; with `"representative"` documents are decided in
-    the order of the number of their near-duplicates, the most first. `keep` says which of several
-    near-duplicates stays: the `"first"`, the `"last"`, the `"longest"`, or the one with the greatest
+    With the policy `"first"` a document is dropped if it is near an earlier one that is kept; with
+    `"cluster"` one document of each cluster is kept; with `"representative"` documents are decided in
+    the order of the number of their near-duplicates, the most first. `keep` selects which of several
+    near-duplicates is kept: the `"first"`, the `"last"`, the `"longest"`, or the one with the greatest
     of the numbers that are given, one for each document. Integers and decimals are compared exactly, and
     a document with `None` or NaN comes last. `against` is a store whose documents, and
     whose schema, count as well: documents near one of them go first, by estimates, because a store has
     no texts. Nothing is written to it. Keys need not differ here.
 
-    `budget` compares a document with so many candidates at most, those that share the most buckets with it, by
+    `budget` compares a document with at most that number of candidates, those that share the most buckets with it, by
     estimates unless `exact` is given; it is for the policy `"first"`. `memory_bytes` bounds the memory for
     documents, and as much for their features, before they go to files in `temp_dir`.
 
@@ -726,7 +726,7 @@ def _key_list(keys: Any) -> list[str | bytes | None]:
 
 
 def _first(batches: _Unknown, kept: Deduplicator, threads: int | None) -> Dedup:
-    # Keys of kept documents: those of the others are at hand.
+    # Keys of kept documents: those of the others are available.
     survivor_keys: dict[int, str | bytes] = {}
     for batch in batches:
         decided = kept.decide_many(batch.documents, stamps=batch.positions, threads=threads)

@@ -113,7 +113,7 @@ class UntriedEngineError(ResemblanceError):
 
 
 class CorruptError(ResemblanceError):
-    """The file is damaged. `check` says where, `repair` keeps what can be read."""
+    """The file is damaged. `check` reports where, and `repair` keeps what can be read."""
 
 
 class SelfTestError(ResemblanceError):
@@ -131,7 +131,7 @@ class OtherRecipeError(ResemblanceError, ValueError):
 
 
 class ImportStoppedError(ResemblanceError):
-    """An import ended early. What was committed stays."""
+    """An import ended early. Committed documents are kept."""
 
     documents: int
 
@@ -185,4 +185,4 @@ class StoreIOError(ResemblanceError, OSError):
 
 
 class StorageError(ResemblanceError):
-    """The storage engine refused something that has no kind of its own here."""
+    """The storage engine reported an error that has no class here."""

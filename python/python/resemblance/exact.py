@@ -9,7 +9,7 @@ another 0 (but all of an empty set is in any other: `containment` is 1).
     >>> exact.probability_jaccard({"a": 1, "b": 1}, {"a": 20, "b": 20})
     1.0
 
-`shared_spans` says which parts of two texts are alike:
+`shared_spans` finds the parts that two texts share:
 
     >>> shared = exact.shared_spans("the cat sat here", "The cat sat!", Text.words(2))
     >>> shared.jaccard, shared.spans_a
@@ -123,10 +123,10 @@ class SharedPassage:
 
 
 def shared_spans(a: str, b: str, text: Text | None = None) -> SharedSpans:
-    """Which parts of two texts are alike, and how similar that makes them.
+    """Finds the parts that two texts share, and how similar that makes them.
 
-    `text` says what a shingle is: five words if it is not given. A letter is in a span with its marks,
-    and so is what stands between words.
+    `text` defines a shingle: five words if it is not given. A letter is in a span with its marks,
+    and so is what separates words.
 
     >>> from resemblance.exact import shared_spans
     >>> a, b = "He said: “Not today!”", "not TODAY, she said"

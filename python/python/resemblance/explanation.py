@@ -16,7 +16,7 @@ __all__ = ["Explanation", "explain"]
 class Explanation:
     """Two texts compared in every way that a schema knows, as `explain` finds it.
 
-    - `shared`: the shared shingles, where they stand, and the exact similarities of the sets of shingles;
+    - `shared`: the shared shingles, their positions, and the exact similarities of the sets of shingles;
     - `longest`: the longest passage that both have, or `None`;
     - `estimate`: the similarity by the MinHash values of the schema, `distance` that by its fingerprints, in
       bits; `None` without these;
@@ -47,11 +47,11 @@ class Explanation:
             "share of b": self.shared.share_of_b,
             "distance": self.distance,
         }
-        told = (f"{name} {number:.4g}" for name, number in figures.items() if number is not None)
+        shown = (f"{name} {number:.4g}" for name, number in figures.items() if number is not None)
         cells = (_marked(self.a, self.shared.spans_a), _marked(self.b, self.shared.spans_b))
         style = "text-align:left;vertical-align:top;white-space:pre-wrap"
         columns = "".join(f'<td style="{style}">{cell}</td>' for cell in cells)
-        return f"<div><p>{', '.join(told)}</p><table><tr>{columns}</tr></table></div>"
+        return f"<div><p>{', '.join(shown)}</p><table><tr>{columns}</tr></table></div>"
 
 
 def _marked(text: str, spans: list[tuple[int, int]]) -> str:

@@ -1,4 +1,4 @@
-"""What long calls return and tell."""
+"""The results of long calls, and their progress."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def progress_bar(**options: Any) -> Iterator[Callable[[Progress], None]]:
     except ImportError:
         yield lambda _progress: None
         return
-    # The bar of the phase that was told of last.
+    # The bar of the phase reported last.
     bars: dict[str, Any] = {}
 
     def close() -> None:
@@ -41,7 +41,7 @@ def progress_bar(**options: Any) -> Iterator[Callable[[Progress], None]]:
             bar.close()
         bars.clear()
 
-    def tell(progress: Progress) -> None:
+    def show(progress: Progress) -> None:
         if progress.phase not in bars:
             close()
             bars[progress.phase] = tqdm(desc=progress.phase, unit=progress.unit, **options)
@@ -51,7 +51,7 @@ def progress_bar(**options: Any) -> Iterator[Callable[[Progress], None]]:
         bar.refresh()
 
     try:
-        yield tell
+        yield show
     finally:
         close()
 
@@ -69,12 +69,12 @@ class PlacedPassage:
 
 @dataclass(frozen=True)
 class Overlap:
-    """A document that shares passages with a query, as the kept hashes of both tell it.
+    """A document that shares passages with a query, as the kept hashes of both show it.
 
     `query_share` and `document_share` are estimates of the shares of the query's and of the document's
     shingles that the other has. `longest_run` is about the length of the longest passage, in shingles of
     the query; `None` if the query comes from a store without positions. `query_share_variance` is `None` for
-    windows. `passages` are where the shared passages stand, if the schema keeps positions, else `None`.
+    windows. `passages` are the positions of the shared passages if the schema keeps positions, else `None`.
     """
 
     id: int
@@ -115,7 +115,7 @@ class Overlaps:
 class FrequentPassage:
     """A passage of a text that many documents have, such as a menu or a licence: `text[start:end]`.
 
-    So many `shingles` follow each other in it, and the rarest kept one of them is in so many `documents`.
+    It has `shingles` consecutive shingles, the rarest kept one of which is in `documents` documents.
     The passage begins and ends with kept shingles: what is common may be longer by up to a window less one.
     """
 
@@ -302,7 +302,7 @@ class Evaluation:
     """What a schema finds of a sample, against all exact similarities of it: see `evaluate`.
 
     `near_pairs` have an exact similarity of the threshold or more, and `near_found` of these are
-    returned; `recall` is their share, and `expected_recall` what theory says. `precision` is the share
+    returned; `recall` is their share, and `expected_recall` its value in theory. `precision` is the share
     of near pairs among all that are returned. `error_mean` and `error_deviation` are those of estimates.
     `missed` has the most similar pairs that were not returned: two keys, exact and estimated similarity.
     `steps` are the points of an S-curve, for each tenth of the exact similarity: from where on, the number of

@@ -43,17 +43,17 @@ class Text(_Part):
 
     @classmethod
     def words(cls, length: int) -> Text:
-        """Features of so many words each. 5 is usual for pages, 2 or 3 for short texts."""
+        """Features of `length` words each. 5 is usual for pages, 2 or 3 for short texts."""
         return cls("words", length)
 
     @classmethod
     def characters(cls, length: int) -> Text:
-        """Features of so many characters each. 9 to 24 are usual."""
+        """Features of `length` characters each. 9 to 24 are usual."""
         return cls("characters", length)
 
     @classmethod
     def code(cls, length: int) -> Text:
-        """Features of so many tokens of program text each."""
+        """Features of `length` tokens of source code each."""
         return cls("code", length)
 
 
@@ -85,7 +85,7 @@ class MinHash(_Part):
 class SimHash(_Part):
     """SimHash: fingerprints of 32, 64 or 128 bits that differ in few bits where documents are nearly
     identical. No document within `max_distance` bits is missed, nor within another distance that a query asks
-    for. `tables` are groups of blocks, of which so many lead, such as ((5, 2),) for ten tables, in place of those
+    for. `tables` are groups of blocks, of which a number lead, such as ((5, 2),) for ten tables, in place of those
     that are chosen. `external` fingerprints, of up to 256 bits, are made elsewhere, such as perceptual hashes of
     images: see `Signature.from_simhash`.
     """
@@ -100,11 +100,11 @@ class SimHash(_Part):
 class Containment(_Part):
     """Keeps hashes of shingles, so that shared passages are found: *is this paragraph in that page?*
 
-    `shingle` is how many units (words, characters or tokens, as the schema's `Text` says) a shingle has.
+    `shingle` is how many units (words, characters or tokens, as the schema's `Text` defines) a shingle has.
     Of each `window` shingles that follow each other the hash of one is kept (8 if it is `None`): every
     passage of `shingle + window - 1` units that two documents share is found. `scaled` keeps one in so
-    many shingles instead, and promises no passage. With `positions` a store keeps where each of them stands,
-    and `Overlap.passages` tells where shared passages are in both documents, without their texts.
+    many shingles instead, and promises no passage. With `positions` a store keeps the position of each,
+    and `Overlap.passages` shows where shared passages are in both documents, without their texts.
     """
 
     shingle: int

@@ -11,7 +11,7 @@ durable when the call returns, and it is there after a restart:
     ['page/1']
 
 MinHash values are those of datasketch, bit for bit, so that sketches that were kept can be used.
-`docs/from-datasketch.md` maps every verb and says what differs.
+`docs/from-datasketch.md` maps every verb and lists the differences.
 """
 
 from .forest import MinHashLSHForest

@@ -136,7 +136,7 @@ class Index:
                 self._open_transaction = self.store.transaction()
 
     def begin_session(self) -> None:
-        """Begins a group of changes. What came before stays, should they be rolled back."""
+        """Begins a group of changes. Earlier changes are kept if they are rolled back."""
         with self._lock:
             self._sessions += 1
             self.commit()

@@ -18,7 +18,7 @@ class MinHashLSHForest:
     some.
 
     `l` trees of datasketch's forest find those that share a long prefix. Here nearness decides, and `l`
-    changes nothing but which arguments are refused. A query gives `k` keys if there are so many.
+    changes nothing but which arguments are refused. A query returns `k` keys if there are that many.
     """
 
     def __init__(

@@ -65,7 +65,7 @@ class MinHashLSH:
     `path` is the file, which is made if it is not there; without it the index is in memory, and in a temporary file
     that goes with it once it is large. Any number of threads may use it. Keys are equal where those of a dictionary
     are, and come back as a key that equals the one that was given. With `recall` the bands are chosen to find that share of the pairs at the threshold; else
-    by datasketch's rule, or as `params` says. `hashfunc` and `prepickle` change nothing here.
+    by datasketch's rule, or as `params` sets them. `hashfunc` and `prepickle` change nothing here.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class MinHashLSH:
         if not check_duplication:
             self._index.upsert(key, minhash)
             return
-        # It tells of a key that is there in the one step that inserts.
+        # It detects an existing key in the step that inserts.
         try:
             self._index.insert(key, minhash)
         except KeyError as error:

@@ -14,7 +14,7 @@ byte for byte, however Spark cuts the rows:
     >>> kept = rss.dedup(documents, schema, work="s3a://corpus/work")
     >>> kept.save("s3a://corpus/unique")
 
-A frame of documents has a column `ordinal`: their order, which says what comes first. `read_lines` and
+A frame of documents has a column `ordinal`: their order, which determines what comes first. `read_lines` and
 `read_parquet` make it of the places of rows in files, `number` of the order of columns; any other frame
 may bring a column of different numbers. `work` is a folder that all workers reach: each stage is written
 there before the next begins. What a job did and left out is in the manifest of its result.
@@ -152,11 +152,11 @@ def dedup(
     one_task_pairs: int = 4_000_000,
     against: str | None = None,
 ) -> Result:
-    """The rows of documents that stay if near-duplicates go, with all their columns. `dropped` of the result
+    """The rows of documents that remain without near-duplicates, with all their columns. `dropped` of the result
     has the others: `ordinal`, `survivor`, `similarity` and `distance`, and keys if there is a `key`.
 
-    With the policy `"first"` a document goes if it is near one that came before and stays; with
-    `"cluster"` the first document of each cluster stays; with `"representative"` documents are decided in
+    With the policy `"first"` a document is dropped if it is near an earlier one that is kept; with
+    `"cluster"` the first document of each cluster is kept; with `"representative"` documents are decided in
     the order of the number of their near-duplicates, the most first. `against` is a folder of shards, whose
     schema is used: documents near stored ones go first, by the estimates of `query`, because shards have no
     texts. Of those `dropped` has no `survivor` but its `stored_key`. See `clusters` for the rest.

@@ -22,7 +22,7 @@ _JSON_LINES = (".jsonl", ".ndjson", ".json")
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m resemblance.spark", description=__doc__)
-    parser.add_argument("--master", help="where to run; spark-submit says it itself")
+    parser.add_argument("--master", help="where to run; spark-submit sets it itself")
     verbs = parser.add_subparsers(dest="verb", required=True)
     for verb, what in (
         ("pairs", "list all near-duplicate pairs"),

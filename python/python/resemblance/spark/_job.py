@@ -67,7 +67,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Options:
-    """What a join is told."""
+    """The options of a join."""
 
     text: str = "text"
     ordinal: str = "ordinal"
@@ -163,7 +163,7 @@ class Join:
         if ordinals != documents:
             raise ValueError(
                 f"{self.options.ordinal}: found {ordinals} different values in {documents} rows, expected "
-                "one of its own for each row and none that is null; number() makes such a column"
+                "a different one for each row and none that is null; number() makes such a column"
             )
         if self.counts["null_texts"] and self.options.nulls == "refuse":
             raise ValueError(
@@ -442,7 +442,7 @@ class Join:
 
 
 def expand(pairs: DataFrame, members: DataFrame) -> DataFrame:
-    """Adds to the pairs of first documents those of the members that they stand for."""
+    """Adds to the pairs of first documents those of the members that they represent."""
     columns = [name for name in pairs.columns if name not in ("a", "b")]
     of_a = members.select(F.col("first").alias("a"), F.col("ordinal").alias("member"))
     of_b = members.select(F.col("first").alias("b"), F.col("ordinal").alias("member"))

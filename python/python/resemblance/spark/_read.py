@@ -15,7 +15,7 @@ def read_lines(
     spark: SparkSession, paths: str | Sequence[str], *, text: str = "text", key: str = "id"
 ) -> DataFrame:
     """Reads JSON Lines: columns `ordinal`, `line`, `key` and `text`. Ordinals count the lines that are not
-    blank from 0 on, files by their paths in byte order; the input is read once more to count them."""
+    blank from 0 on, files by their paths in byte order; the input is read a second time to count them."""
     # Other ends of lines are part of them, as for the command-line tool.
     lines = spark.read.option("lineSep", "\n").text([paths] if isinstance(paths, str) else list(paths))
     lines = lines.where(F.col("value").rlike(r"\S")).select(
@@ -61,7 +61,7 @@ def read_parquet(spark: SparkSession, paths: str | Sequence[str]) -> DataFrame:
 
 def number(frame: DataFrame, by: str | Sequence[str], *, work: str) -> DataFrame:
     """Adds a column `ordinal` to a frame: the rank of each row, from 0 on, in the order of some columns,
-    which must tell all rows apart and have no null. The columns are sorted, written to the folder `work`, and joined with
+    which must differ in all rows and have no null. The columns are sorted, written to the folder `work`, and joined with
     the rest of the rows.
 
     >>> documents = number(spark.read.parquet("pages"), by="url", work="work")
@@ -85,7 +85,7 @@ def number(frame: DataFrame, by: str | Sequence[str], *, work: str) -> DataFrame
     if total != distinct:
         raise ValueError(
             f"by: found {distinct} different values of {columns} in {total} rows, expected columns that "
-            "tell all rows apart"
+            "differ in all rows"
         )
     # Ranges of the order, each numbered by itself: no task sees all rows.
     ranged = keys.repartitionByRange(*columns).sortWithinPartitions(*columns)

@@ -17,7 +17,7 @@ from ._steps import Lines
 
 @dataclass(frozen=True)
 class Result:
-    """Rows, the manifest that says what they were made by and what they leave out, and for `dedup` the
+    """Rows, the manifest that records how they were made and what they leave out, and for `dedup` the
     documents that were dropped."""
 
     frame: DataFrame
@@ -46,7 +46,7 @@ class Result:
         write_manifest(self.frame.sparkSession, path, self.manifest)
 
     def save_rows(self, path: str) -> None:
-        """Writes the lines of `read_lines` that stay, byte for byte and in their order, as text files one
+        """Writes the lines of `read_lines` that are kept, byte for byte and in their order, as text files one
         after the other, and the manifest beside them."""
         rows = self.frame.orderBy("ordinal").select("line")
         rows.write.mode("overwrite").option("lineSep", "\n").text(path)
@@ -99,7 +99,7 @@ def local_path(path: str) -> Path | None:
 
 
 def manifest_path(path: str) -> str:
-    """Where the manifest of a result stands: beside it."""
+    """The path of the manifest of a result, which is beside it."""
     return path.rstrip("/") + ".manifest.json"
 
 

@@ -139,7 +139,7 @@ def build_shards(
     nulls: Nulls = "refuse",
 ) -> dict[str, Any]:
     """Makes stores of documents in a folder that all workers reach as a local one, and returns the manifest,
-    which is beside it. A document is in the shard that the hash of its key says, with its ordinal as stamp;
+    which is beside it. A document is in the shard that the hash of its key selects, with its ordinal as stamp;
     in a shard documents have the order of their ordinals. Any shard opens with `Store.open`, and
     `resemblance.merge` makes one store of them.
     """
@@ -162,7 +162,7 @@ def add_to_shards(
     nulls: Nulls = "refuse",
 ) -> dict[str, Any]:
     """Makes shards of those of a folder and of more documents, in another folder, and returns their
-    manifest. The shards of `path` stay as they are, so that a task may be repeated. Keys must be new. The
+    manifest. The shards of `path` do not change, so that a task may be repeated. Keys must be new. The
     stamp of a new document is its ordinal plus one more than the greatest stamp before, so new documents
     come after all stored ones.
 

@@ -73,7 +73,7 @@ class Sketch:
             found = rule.sketch_batch(batch.column("text"), exact=self.rule.exact, threads=1)
             columns = dict(zip(_SKETCHED, found, strict=True))
             if not self.keeps_signatures:
-                # The texts decide, and are at hand.
+                # The texts decide, and are available.
                 columns["signature"] = pa.nulls(len(batch), pa.binary())
             yield _batch({"ordinal": batch.column("ordinal"), **columns})
 
