@@ -223,7 +223,7 @@ fn print(
         false => ("removed", ""),
     };
     context.note(format!(
-        "{verb} {} of {} documents; {} stay{note}",
+        "{verb} {} of {} documents; {} remain{note}",
         GroupedNumber(report.evicted),
         GroupedNumber(before),
         GroupedNumber(left)

@@ -86,10 +86,10 @@ fn minhash_summary(tally: &MinHashTally) -> Section<'static> {
     Section {
         name: "minhash",
         title: format!(
-            "MinHash: {} values, {} bands of {} rows, {:.4} expected to be found at threshold {}. \
-             Of the pairs whose exact similarity reaches it: candidate_recall are candidates, \
-             expected is what theory says of them, recall are returned. precision: the share of \
-             returned pairs whose exact similarity reaches the threshold",
+            "MinHash: {} values, {} bands of {} rows, {:.4} expected to be found at threshold {}. Of the \
+             pairs whose exact similarity reaches it, candidate_recall is the share that are candidates, \
+             expected is its value in theory, and recall is the share returned. precision is the share of \
+             the returned pairs whose exact similarity reaches the threshold",
             minhash.values(),
             minhash.bands(),
             minhash.rows(),
@@ -210,10 +210,10 @@ pub(super) fn seed_section(spreads: &[RecallSpread]) -> Section<'static> {
     Section {
         name: "seeds",
         title: format!(
-            "Candidate recall with the seeds 1 to {seeds}, by exact similarity: own is that of the store's \
-             seed, expected what theory says of the mean. deviation lies between independent, as if \
-             each pair were found or missed by itself, and together, as if each family of connected \
-             pairs were"
+            "Candidate recall with the seeds 1 to {seeds}, by exact similarity: own is for the store's \
+             seed, expected is the mean in theory. deviation lies between independent (each pair is found \
+             or missed by itself) and together (each family of connected pairs is found or missed as a \
+             whole)"
         ),
         measures: "pairs families own expected mean deviation min max independent together",
         rows: spreads.iter().map(spread_row).collect(),
@@ -246,9 +246,10 @@ pub(super) fn family_section(families: &[FamilyTally]) -> Section<'static> {
     Section {
         name: "families",
         title: format!(
-            "What each family returns, by its own bound: right are the returned pairs whose exact \
-             similarity is {threshold} or more, pairs all of that similarity, expected the share of them \
-             that theory expects to be candidates, f1 the harmonic mean of precision and recall"
+            "The pairs that each family returns within its own bound: right are the returned pairs whose \
+             exact similarity is {threshold} or more, pairs all of that similarity, expected is the share \
+             of them that theory expects to be candidates, and f1 is the harmonic mean of precision and \
+             recall"
         ),
         measures: "pairs returned right precision expected recall f1",
         rows: families.iter().map(family_row).collect(),
