@@ -198,17 +198,7 @@ pub(crate) fn explained(
             Some(format!("{message} (see resemblance {verb} --help)"))
         }
         ErrorKind::WrongNumberOfValues => {
-            let verb = used_verb(command, arguments)?.get_name();
-            let argument = context(error, ContextKind::InvalidArg)?;
-            let (ContextValue::Number(expected), ContextValue::Number(found)) = (
-                error.get(ContextKind::ExpectedNumValues)?,
-                error.get(ContextKind::ActualNumValues)?,
-            ) else {
-                return None;
-            };
-            Some(format!(
-                "{verb} needs {expected} values for {argument}, found {found} (see resemblance {verb} --help)"
-            ))
+            wrong_number(error, used_verb(command, arguments)?.get_name())
         }
         ErrorKind::ValueValidation => {
             let argument = context(error, ContextKind::InvalidArg)?;
@@ -236,6 +226,19 @@ pub(crate) fn explained(
         }
         _ => None,
     }
+}
+
+fn wrong_number(error: &clap::Error, verb: &str) -> Option<String> {
+    let argument = context(error, ContextKind::InvalidArg)?;
+    let number = |kind| match error.get(kind)? {
+        ContextValue::Number(number) => Some(*number),
+        _ => None,
+    };
+    let expected = number(ContextKind::ExpectedNumValues)?;
+    let found = number(ContextKind::ActualNumValues)?;
+    Some(format!(
+        "{verb} needs {expected} values for {argument}, found {found} (see resemblance {verb} --help)"
+    ))
 }
 
 /// Lists values, with "or" before the last.

@@ -30,7 +30,7 @@ pub(crate) struct SchemaParts {
     pub(crate) schema: resemblance::Schema,
     pub(crate) sketcher: Sketcher,
     pub(crate) codec: Codec,
-    /// What takes texts out of HTML, if documents are that.
+    /// The extractor of texts from HTML, if documents are HTML.
     html: Option<HtmlExtractor>,
 }
 

@@ -30,7 +30,7 @@ pub(crate) struct ImportArguments {
     pub(crate) store: PathBuf,
     /// A stream that export wrote, plain, gzip or Zstandard; - for standard input
     stream: PathBuf,
-    /// What to do with a document whose key the store has
+    /// How to treat a document whose key the store has
     #[arg(long, value_name = "RULE", default_value = "refuse")]
     keys: KeyRule,
     /// Skip and count near-duplicates of documents in the store
