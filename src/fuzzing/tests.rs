@@ -22,32 +22,20 @@ fn replay(target: &str, run: fn(&[u8])) {
     run(&[]);
 }
 
-#[test]
-fn block() {
-    replay("block", super::block);
+macro_rules! replayed {
+    ($($target:ident: $run:path;)*) => {
+        $(#[test]
+        fn $target() {
+            replay(stringify!($target), $run);
+        })*
+    };
 }
 
-#[test]
-fn descriptor() {
-    replay("descriptor", crate::fuzzing::meta::descriptor);
-}
-
-#[test]
-fn header() {
-    replay("header", crate::fuzzing::meta::header);
-}
-
-#[test]
-fn recipe() {
-    replay("recipe", super::recipe);
-}
-
-#[test]
-fn rows() {
-    replay("rows", super::rows);
-}
-
-#[test]
-fn stream() {
-    replay("stream", super::stream);
+replayed! {
+    block: super::block;
+    descriptor: super::descriptor;
+    header: super::header;
+    recipe: super::recipe;
+    rows: super::rows;
+    stream: super::stream;
 }

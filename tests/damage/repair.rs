@@ -162,23 +162,6 @@ fn repair_keeps_a_sound_store_unchanged() {
 }
 
 #[test]
-fn repair_keeps_stores_of_few_or_no_documents() {
-    for documents in [0, 1] {
-        let (files, before) = filled(documents);
-        let (report, kept) = repair(&files.read(STORE));
-        assert_eq!(kept, before);
-        assert!(report.is_complete(), "{report:#?}");
-    }
-    let (files, _) = filled(1);
-    let options = files.options(&sealing_after(64));
-    let store = options.open(STORE).unwrap();
-    assert!(store.remove("key 0").unwrap().is_some());
-    drop(store);
-    let (report, kept) = repair(&files.read(STORE));
-    assert!(kept.is_empty() && report.is_complete(), "{report:#?}");
-}
-
-#[test]
 fn repair_overwrites_nothing_and_excludes_writers() {
     let place = crate::common::Place::new();
     let path = place.store();

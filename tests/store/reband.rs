@@ -3,56 +3,20 @@
 mod failures;
 mod special;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
 use std::path::Path;
 
+use crate::bulk::{entry, schemas, small};
+use crate::common::oracle::{Entry, contents};
 use crate::common::sample::trials;
-use crate::common::{Place, Random, check_clean, remove_all, sealing_after, stats};
-use resemblance::schema::{EmptyDocuments, Rebanding};
+use crate::common::{Place, check_clean, remove_all, sealing_after, stats};
+use resemblance::schema::Rebanding;
 use resemblance::stats::Stats;
-use resemblance::{
-    BulkOptions, Combine, Document, DocumentId, MinHash, Schema, Signature, SimHash, Snapshot,
-    Store,
-};
+use resemblance::{Document, DocumentId, Schema, Signature, Snapshot, Store};
 
-/// Of each family of four one member has all features of the family, the others have their own in place
-/// of so many: their Jaccard similarities to it are 39 / 41, 34 / 46 and 26 / 54.
-const REPLACED: [u64; 4] = [0, 1, 6, 14];
-
-fn schemas() -> [Schema; 5] {
-    let minhash = || MinHash::new(32).threshold(0.7);
-    let wide = minhash().banding(6, 4).code_bits(64);
-    let builders = [
-        Schema::builder().minhash(minhash()),
-        Schema::builder().minhash(wide),
-        Schema::builder().simhash(SimHash::bits64()),
-        Schema::builder()
-            .minhash(minhash())
-            .simhash(SimHash::bits64()),
-        Schema::builder()
-            .minhash(minhash())
-            .simhash(SimHash::bits64().max_distance(6))
-            .near(Combine::Both)
-            .empty_documents(EmptyDocuments::Alike),
-    ];
-    builders.map(|builder| builder.build().unwrap())
-}
-
-/// The document with this number; some are empty, some have no key.
 fn signature(schema: &Schema, number: u64) -> Signature {
-    let (family, replaced) = (number / 4, REPLACED[(number % 4) as usize]);
-    let feature = |place: u64| {
-        let own = if place < replaced { number + 1 } else { 0 };
-        Random(family * 1_000 + place).next().wrapping_add(own)
-    };
-    let features = if number % 29 == 7 { 0 } else { 40 };
-    let sketcher = schema.sketcher();
-    sketcher.hashes((0..features).map(feature)).unwrap()
-}
-
-fn key(number: u64) -> Option<String> {
-    (number % 5 != 3).then(|| format!("document {number}"))
+    entry(schema, number).signature
 }
 
 /// Inserts documents by commits of 45, each of which also removes and replaces some of before.
@@ -61,18 +25,15 @@ fn go_on(store: &Store, numbers: std::ops::Range<u64>) {
     for first in numbers.clone().step_by(45) {
         let mut transaction = store.begin_write().unwrap();
         for number in first..(first + 45).min(numbers.end) {
-            let key = key(number);
-            let document = key.as_ref().map_or(Document::without_key(), Document::new);
-            let payload = vec![7; (number % 13) as usize];
-            let document = document.stamp(number * 3).payload(&payload);
-            let signature = signature(&schema, number);
-            transaction.insert(document, &signature).unwrap();
+            let new = entry(&schema, number);
+            let inserted = transaction.insert(new.document(), &new.signature);
+            inserted.unwrap();
             if number % 6 == 1 {
                 let removed = DocumentId::new(number * 2 / 3);
                 transaction.remove_id(removed).unwrap();
             }
-            if let Some(key) = self::key(number / 2).filter(|_| number % 11 == 5) {
-                let signature = self::signature(&schema, number / 2 + 8);
+            if let Some(key) = entry(&schema, number / 2).key.filter(|_| number % 11 == 5) {
+                let signature = signature(&schema, number / 2 + 8);
                 transaction.upsert(key, &signature).unwrap();
             }
         }
@@ -92,40 +53,24 @@ fn stats_of(path: &Path) -> Stats {
     stats(&open(path))
 }
 
-fn small() -> BulkOptions {
-    let threads = NonZeroUsize::new(2).unwrap();
-    let options = BulkOptions::new().memory_bytes(1).threads(threads);
-    options.store(sealing_after(64))
-}
-
 type Measures = (Option<u64>, Option<u32>);
-
-/// Id, key, signature, stamp and payload.
-type Content = (u64, Option<Vec<u8>>, Signature, u64, Vec<u8>);
 
 /// All that a store can be asked for.
 #[derive(Debug, PartialEq)]
 struct Answers {
     schema: Schema,
-    records: Vec<Content>,
-    by_key: Vec<Option<u64>>,
+    records: BTreeMap<u64, Entry>,
     near: Vec<Vec<(u64, Measures)>>,
     pairs: BTreeSet<(u64, u64, Measures)>,
 }
 
 fn answers(snapshot: &Snapshot, numbers: u64) -> Answers {
     let schema = snapshot.schema().clone();
-    let records = snapshot.iter().map(|record| {
-        let record = record.unwrap();
-        let key = record.key().map(<[u8]>::to_vec);
-        let payload = record.payload().to_vec();
-        let signature = record.signature().clone();
-        (record.id().get(), key, signature, record.stamp(), payload)
-    });
-    let by_key = (0..numbers).filter_map(key).map(|key| {
-        let record = snapshot.get(key).unwrap();
-        record.map(|record| record.id().get())
-    });
+    let records = contents(snapshot);
+    for (id, entry) in records.iter().filter(|(_, entry)| entry.key.is_some()) {
+        let found = snapshot.get(entry.key.as_ref().unwrap()).unwrap();
+        assert_eq!(found.unwrap().id().get(), *id);
+    }
     let near = (0..numbers).map(|number| {
         let found = snapshot.query(&signature(&schema, number)).run().unwrap();
         let found = found.iter().map(|found| {
@@ -140,8 +85,7 @@ fn answers(snapshot: &Snapshot, numbers: u64) -> Answers {
         (pair.a.get(), pair.b.get(), measures)
     });
     Answers {
-        records: records.collect(),
-        by_key: by_key.collect(),
+        records,
         near: near.collect(),
         pairs: pairs.collect(),
         schema,
@@ -154,7 +98,7 @@ fn answers_of(path: &Path, numbers: u64) -> Answers {
 
 #[test]
 fn reband_with_spills_equals_reband_in_memory() {
-    let [.., schema, _] = schemas();
+    let schema = schemas().swap_remove(3);
     let place = Place::new();
     let mut build = Store::bulk_build(place.store(), schema.clone(), &small()).unwrap();
     for number in 0..12_000 {

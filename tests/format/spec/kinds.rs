@@ -4,7 +4,8 @@ use std::path::Path;
 
 use resemblance::schema::{EmptyDocuments, Rebanding};
 use resemblance::{
-    Containment, Document, DocumentId, MinHash, Schema, Signature, SimHash, Store, StoreOptions,
+    Containment, Document, DocumentId, MinHash, Schema, SchemaBuilder, Signature, SimHash, Store,
+    StoreOptions,
 };
 
 use crate::common::sample::one_in;
@@ -92,7 +93,8 @@ fn make(path: &Path, schema: Schema) -> Model {
     model
 }
 
-fn check(schema: Schema) {
+fn check(builder: SchemaBuilder) {
+    let schema = builder.build().unwrap();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("kind.rsm");
     let model = make(&path, schema);
@@ -162,15 +164,10 @@ fn containment_stores_follow_the_specification() {
         Containment::new(2).window(3).positions(true),
         Containment::new(1).scaled(2).positions(true),
     ] {
-        check(Schema::builder().containment(containment).build().unwrap());
+        check(Schema::builder().containment(containment));
         let beside = Schema::builder().containment(containment).seed(5);
         let beside = beside.minhash(MinHash::new(16).banding(3, 3));
-        check(
-            beside
-                .simhash(SimHash::bits64().max_distance(1))
-                .build()
-                .unwrap(),
-        );
+        check(beside.simhash(SimHash::bits64().max_distance(1)));
     }
 }
 
@@ -186,27 +183,27 @@ fn stores_of_every_kind_follow_the_specification() {
         if kind != Kind::External {
             schema = schema.simhash(SimHash::bits64().max_distance(2));
         }
-        check(schema.build().unwrap());
+        check(schema);
     }
 }
 
 #[test]
 fn wide_fingerprint_stores_follow_the_specification() {
     let simhash = SimHash::bits128().max_distance(9);
-    check(Schema::builder().simhash(simhash.clone()).build().unwrap());
+    check(Schema::builder().simhash(simhash.clone()));
     let schema = Schema::builder().simhash(simhash);
     let schema = schema.minhash(MinHash::bottom_k(100).banding(6, 2));
-    check(schema.build().unwrap());
+    check(schema);
 }
 
 #[test]
 fn short_fingerprint_stores_follow_the_specification() {
     let short = SimHash::bits32().tables(&[(3, 2), (1, 1)]);
-    check(Schema::builder().simhash(short.clone()).build().unwrap());
+    check(Schema::builder().simhash(short.clone()));
     let both = Schema::builder().minhash(MinHash::new(16).banding(3, 3));
-    check(both.simhash(short).build().unwrap());
+    check(both.simhash(short));
     let by_hand = SimHash::bits64().tables(&[(5, 2)]);
-    check(Schema::builder().simhash(by_hand).build().unwrap());
+    check(Schema::builder().simhash(by_hand));
 }
 
 /// One in three, so that every kind and every number of bits comes. All with `RESEMBLANCE_TESTS=all`.
@@ -223,7 +220,7 @@ fn stores_of_cut_values_follow_the_specification() {
     for (bits, kind) in cases.step_by(one_in(3)) {
         let minhash = minhash_of(kind, 41).value_bits(bits);
         let minhash = minhash.banding(5, 3).code_bits(31 + bits * 2);
-        check(Schema::builder().minhash(minhash).build().unwrap());
+        check(Schema::builder().minhash(minhash));
     }
 }
 
@@ -231,7 +228,7 @@ fn stores_of_cut_values_follow_the_specification() {
 fn stores_of_external_values_follow_the_specification() {
     for bits in [1, 8, 16] {
         let minhash = MinHash::external(40).value_bits(bits).banding(10, 4);
-        check(Schema::builder().minhash(minhash).build().unwrap());
+        check(Schema::builder().minhash(minhash));
     }
 }
 
@@ -246,23 +243,13 @@ fn empty_documents_have_postings_where_they_are_alike() {
         let minhash = minhash_of(kind, values_of(kind)).banding(4, 2);
         let simhash = SimHash::bits128().max_distance(1);
         let schema = Schema::builder().minhash(minhash).simhash(simhash);
-        check(
-            schema
-                .empty_documents(EmptyDocuments::Alike)
-                .build()
-                .unwrap(),
-        );
+        check(schema.empty_documents(EmptyDocuments::Alike));
     }
     for minhash in [
         MinHash::weighted(40).value_bits(4),
         MinHash::external(40).value_bits(8),
     ] {
         let schema = Schema::builder().minhash(minhash.banding(3, 3));
-        check(
-            schema
-                .empty_documents(EmptyDocuments::Alike)
-                .build()
-                .unwrap(),
-        );
+        check(schema.empty_documents(EmptyDocuments::Alike));
     }
 }
