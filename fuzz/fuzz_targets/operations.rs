@@ -1,5 +1,4 @@
 #![no_main]
-#![allow(dead_code, reason = "the oracle of the tests has more than this target uses")]
 
 #[path = "../../tests/common/mod.rs"]
 mod common;
