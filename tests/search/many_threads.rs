@@ -1,7 +1,7 @@
 //! Many signatures are answered on several threads, and the answers are those of one.
 
 use crate::common::{Random, insert_all, refused};
-use resemblance::{Error, Matches, MinHash, Schema, Signature, StoreOptions};
+use resemblance::{Matches, MinHash, Schema, Signature, StoreOptions};
 
 /// Near-duplicates by threes, some of them in runs, some in memory, some deleted.
 #[test]

@@ -93,8 +93,9 @@ fn holds((offset, length): &ReadPage, at: usize) -> bool {
 
 /// The pages that the engine reads to come to the rows of each document.
 pub(crate) fn paths(bytes: &[u8], ids: &BTreeSet<u64>) -> BTreeMap<u64, Paths> {
-    let (database, reads) = open(bytes);
-    let read = database.unwrap().begin_read().unwrap();
+    let (opened, reads) = open(bytes);
+    let database = opened.unwrap();
+    let read = database.begin_read().unwrap();
     let path = |table: RowTable, id: u64| {
         reads.take();
         // An open table keeps its root.

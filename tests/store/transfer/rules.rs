@@ -248,10 +248,13 @@ fn import_names_a_different_recipe_before_writing() {
     }
     let store = Store::open(place.file("bands.rsm")).unwrap();
     for rule in [ExistingKeys::Replace, ExistingKeys::ReplaceIfNewer] {
-        refused(store
-            .import(&whole[..])
-            .if_new(true)
-            .existing_keys(rule)
-            .run(), "if_new");
+        refused(
+            store
+                .import(&whole[..])
+                .if_new(true)
+                .existing_keys(rule)
+                .run(),
+            "if_new",
+        );
     }
 }

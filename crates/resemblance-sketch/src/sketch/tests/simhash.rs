@@ -1,7 +1,6 @@
 use std::f64::consts::PI;
 
 use super::*;
-use crate::error::SketchError;
 use crate::sketch::hash::{derive, mix64, stream};
 
 fn fingerprint(sketcher: &Sketcher, hashes: impl IntoIterator<Item = u64>) -> u64 {
