@@ -95,13 +95,18 @@ fn limits_of_process(root: &Path) -> Vec<u64> {
 /// The divisor of a store's cache, which is additional: this part of a job's memory, with a
 /// minimum.
 const CACHE_SHARES: u64 = 4;
-const MIN_CACHE_BYTES: u64 = 64 << 20;
+const MIN_CACHE_BYTES: u64 = 16 << 20;
 
 /// The size from which a corpus is large: for less, hardly anybody asks how much memory it takes.
 const LARGE_CORPUS_BYTES: u64 = 64 << 20;
 
 /// How the memory of a job is shared out.
 const SHARES: u64 = 8;
+
+/// Returns the size of a store's cache beside a job with this memory.
+fn cache_share(memory_bytes: u64) -> u64 {
+    (memory_bytes / CACHE_SHARES).max(MIN_CACHE_BYTES)
+}
 
 impl Context {
     /// See [`Messages::note`].
@@ -244,9 +249,8 @@ impl Context {
     pub(crate) fn new(options: &CommonOptions, interrupt: Interrupt) -> Self {
         let available = || std::thread::available_parallelism().map_or(1, usize::from);
         let memory_bytes = options.memory.unwrap_or_else(share_of_machine);
-        let cache_bytes = (memory_bytes / CACHE_SHARES).max(MIN_CACHE_BYTES);
         let mut store_options =
-            StoreOptions::new().cache_bytes(options.cache.unwrap_or(cache_bytes));
+            StoreOptions::new().cache_bytes(options.cache.unwrap_or(cache_share(memory_bytes)));
         if options.no_lock {
             store_options = store_options.without_lock();
         }
@@ -273,6 +277,14 @@ impl Context {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A process may take --memory and 100 MB more, of which its code and its threads take most.
+    #[test]
+    fn cache_beside_little_memory_is_small() {
+        for (memory, cache) in [(50_u64 << 20, 16_u64 << 20), (4 << 30, 1 << 30)] {
+            assert_eq!(cache_share(memory), cache);
+        }
+    }
 
     #[test]
     fn memory_limit_is_the_least_of_all_parent_cgroups() {

@@ -322,7 +322,9 @@ fn read_tests(
     arguments: &DecontaminateArguments,
     schema: &Schema,
 ) -> Result<ScratchStore> {
-    let (corpora, content) = (&arguments.against, ContentRule::new(schema, false));
+    let window = arguments.window.unwrap_or(WINDOW_SHINGLES);
+    let content = ContentRule::new(schema, false).found_by_windows(window);
+    let corpora = &arguments.against;
     let corpus = resolve_corpus_to_store(context, corpora, &arguments.options, content, None)?;
     let corpus = Arc::new(corpus);
     let (scratch, filled) = ScratchStore::build_unnamed(context, |path| {

@@ -1,6 +1,6 @@
 //! contain and decontaminate.
 
-use crate::support::{Folder, line};
+use crate::support::{Folder, line, text};
 
 /// So many words that nothing else has, from a number on.
 fn words(from: u32, count: u32) -> String {
@@ -255,4 +255,25 @@ fn frequent_passages_are_listed_once() {
     );
     list("7").expect(1);
     list("0").expect(2);
+}
+
+#[test]
+fn test_documents_too_short_to_be_found_are_counted() {
+    let folder = Folder::new();
+    folder.write("c.jsonl", line("c", &text(1)));
+    folder.write(
+        "t.jsonl",
+        line("short", "which river flows through rome") + &line("long", &text(2)),
+    );
+    let ran = folder
+        .run("decontaminate c.jsonl --against t.jsonl -o o.jsonl")
+        .expect(0);
+    let reported = "1 of 2 texts have fewer than 6 shingles";
+    assert!(ran.stderr.contains(reported), "{}", ran.stderr);
+    let ran = folder
+        .run(
+            "decontaminate c.jsonl --against t.jsonl -o o.jsonl --force --containment 3 --window 2",
+        )
+        .expect(0);
+    assert!(!ran.stderr.contains("fewer than"), "{}", ran.stderr);
 }

@@ -613,6 +613,12 @@ fn verdicts_join_with_the_rows() {
     let database = write_database(&folder, "c.db", &mixed());
     let source = "SELECT rowid, * FROM articles";
     let before = rows(&database, source);
+    // A dry run wins over the table, too.
+    folder
+        .run("dedup c.db --verdicts v --dry-run")
+        .expect(0)
+        .says(&["read 7, kept 4, dropped 3"]);
+    assert!(rows(&database, "SELECT name FROM sqlite_master WHERE name = 'v'").is_empty());
     folder
         .run("dedup c.db --verdicts v -o out.jsonl --report report.tsv")
         .expect(0)

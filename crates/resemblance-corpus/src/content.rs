@@ -135,6 +135,8 @@ pub struct ContentRule {
     pub takes_signatures: bool,
     /// The extractor of texts from HTML, if documents are HTML.
     pub html: Option<HtmlExtractor>,
+    /// The number of shingles without which a text cannot be found in others, if it is to be.
+    min_shingles: Option<u16>,
     schema: Option<Schema>,
 }
 
@@ -146,6 +148,7 @@ impl Default for ContentRule {
             takes_features: true,
             takes_signatures: false,
             html: None,
+            min_shingles: None,
             schema: None,
         }
     }
@@ -162,6 +165,7 @@ impl ContentRule {
             }),
             takes_signatures: !is_exact,
             html: HtmlExtractor::of(schema),
+            min_shingles: None,
             schema: Some(schema.clone()),
         }
     }
@@ -169,6 +173,20 @@ impl ContentRule {
     /// Returns how texts become shingles, if documents have texts.
     pub fn recipe(&self) -> Option<Text> {
         self.schema.as_ref().and_then(Schema::text)
+    }
+
+    /// Returns the same rule for texts that are to be found in others, by windows of shingles.
+    #[must_use]
+    pub fn found_by_windows(self, shingles: u16) -> Self {
+        Self {
+            min_shingles: Some(shingles),
+            ..self
+        }
+    }
+
+    /// Returns the number of shingles without which a text is too short to be found in others.
+    pub fn min_shingles(&self) -> Option<u16> {
+        self.min_shingles
     }
 
     /// Returns the same rule for texts that are HTML.
