@@ -138,7 +138,6 @@ impl BulkBuild {
 #[pyfunction]
 #[pyo3(signature = (target, shards, *, duplicate_keys="refuse", memory_bytes=None, temp_dir=None,
     threads=None, progress=None))]
-#[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
 pub(crate) fn merge<'py>(
     py: Python<'py>,
     target: PathBuf,
@@ -161,15 +160,7 @@ pub(crate) fn merge<'py>(
 }
 
 fn bulk_report<'py>(py: Python<'py>, report: &resemblance::report::BulkReport) -> Report<'py> {
-    object!(
-        py,
-        reports.BulkReport,
-        report {
-            documents,
-            duplicates,
-            spilled_bytes
-        }
-    )
+    object! { py, reports.BulkReport, report { documents, duplicates, spilled_bytes } }
 }
 
 /// Decides which documents of a stream are kept: those near none that was kept before.
@@ -580,7 +571,6 @@ pub(crate) fn table_choice(
 /// folder gets a store of the sample.
 #[pyfunction]
 #[pyo3(signature = (documents, schema, folder, *, keys=None, floor=0.1, max_missed=100, progress=None))]
-#[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
 pub(crate) fn evaluate_sample<'py>(
     py: Python<'py>,
     documents: &Bound<'py, PyAny>,

@@ -351,15 +351,7 @@ fn pair_columns(rows: &[Pair], are_texts: bool) -> Columns {
 }
 
 fn left_out_object(py: Python<'_>, left_out: LeftOut) -> Report<'_> {
-    object!(
-        py,
-        reports.LeftOut,
-        left_out {
-            buckets,
-            documents,
-            pairs
-        }
-    )
+    object! { py, reports.LeftOut, left_out { buckets, documents, pairs } }
 }
 
 fn keys_of(snapshot: &Lease<Snapshot>, ids: &[DocumentId]) -> Result<Vec<Option<Key>>, Error> {

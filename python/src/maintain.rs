@@ -35,21 +35,13 @@ pub(crate) fn compact(py: Python<'_>, path: PathBuf, progress: Callback) -> Repo
         let compact = StoreOptions::new().compact(path);
         compact.on_progress(link.callback()).run()
     })?;
-    object!(
-        py,
-        reports.CompactReport,
-        report {
-            size_before_bytes,
-            size_after_bytes
-        }
-    )
+    object! { py, reports.CompactReport, report { size_before_bytes, size_after_bytes } }
 }
 
 /// Indexes the documents of a closed store by other bands or tables, using the stored signatures.
 #[pyfunction]
 #[pyo3(signature = (path, *, threshold=None, recall=None, bands=None, rows=None, max_distance=None,
     expected_documents=None, progress=None))]
-#[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
 pub(crate) fn reband(
     py: Python<'_>,
     path: PathBuf,

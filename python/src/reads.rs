@@ -145,7 +145,6 @@ impl Reads {
     /// is refused: `accept_lower_recall` asks all the same, and `scan` compares every document.
     #[pyo3(signature = (document=None, /, *, key=None, threshold=None, max_distance=None, by=None,
         limit=None, payloads=false, accept_lower_recall=false, scan=false, probe_budget=None))]
-    #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn query(
         &self,
         py: Python<'_>,
@@ -192,7 +191,6 @@ impl Reads {
     /// The parameters are those of `query`, and all cores work unless `threads` sets their number.
     #[pyo3(signature = (documents, *, threshold=None, max_distance=None, by=None, limit=None,
         payloads=false, accept_lower_recall=false, probe_budget=None, threads=None))]
-    #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn query_many(
         &self,
         py: Python<'_>,
@@ -230,7 +228,6 @@ impl Reads {
     /// `None`: then the estimate decides.
     #[pyo3(signature = (document, n=10, /, *, by=None, min_recall=None, scan=true, payloads=false,
         verify=None))]
-    #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn nearest(
         &self,
         py: Python<'_>,
@@ -252,7 +249,6 @@ impl Reads {
     /// share one scan. `verify` takes the position of the document that asks as well, before the id.
     #[pyo3(signature = (documents, n=10, /, *, by=None, min_recall=None, scan=true, payloads=false,
         verify=None))]
-    #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn nearest_many(
         &self,
         py: Python<'_>,
@@ -294,7 +290,6 @@ impl Reads {
     /// have been found. The distance is 1 - similarity, or differing bits for SimHash.
     #[pyo3(signature = (document, radius, factor=1.0, /, *, by=None, min_recall=None, scan=true,
         payloads=false, verify=None))]
-    #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn near(
         &self,
         py: Python<'_>,
@@ -355,7 +350,6 @@ impl Reads {
     /// and `to_arrow` of the iterator give columns.
     #[pyo3(signature = (*, threshold=None, max_distance=None, by=None, accept_lower_recall=false,
         threads=None, max_bucket=None, keys=true, progress=None))]
-    #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn pairs(
         &self,
         py: Python<'_>,
@@ -387,7 +381,6 @@ impl Reads {
     /// parameters.
     #[pyo3(signature = (*, threshold=None, max_distance=None, by=None, accept_lower_recall=false,
         threads=None, max_bucket=None, progress=None))]
-    #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn clusters(
         &self,
         py: Python<'_>,
@@ -438,15 +431,7 @@ impl Reads {
         let report = in_background(py, progress, move |link| {
             snapshot.backup(path).on_progress(link.callback()).run()
         })?;
-        object!(
-            py,
-            reports.BackupReport,
-            report {
-                documents,
-                rows,
-                size_bytes
-            }
-        )
+        object! { py, reports.BackupReport, report { documents, rows, size_bytes } }
     }
 
     /// Writes all documents into a file, which `Store.import_` reads.

@@ -301,7 +301,6 @@ impl Schema {
     #[new]
     #[pyo3(signature = (*, text=None, minhash=None, simhash=None, containment=None, near="any",
         seed=None, expected_documents=None, empty_documents="distinct", html=false))]
-    #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn create(
         py: Python<'_>,
         text: Option<TextFields>,

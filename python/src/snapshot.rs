@@ -78,7 +78,6 @@ macro_rules! passage_questions {
             #[doc = $of_many]
             #[pyo3(signature = (documents, *, min_share=None, min_shared=None, limit=None,
                 max_document_frequency=None, threads=None))]
-            #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
             fn $many<'py>(
                 &self,
                 py: Python<'py>,
@@ -153,16 +152,7 @@ impl Snapshot {
             };
             for passages in released(py, || in_shares(&texts, threads, find))? {
                 let made = passages.iter().map(|it| {
-                    object!(
-                        py,
-                        reports.FrequentPassage,
-                        it {
-                            start,
-                            end,
-                            shingles,
-                            documents
-                        }
-                    )
+                    object! { py, reports.FrequentPassage, it { start, end, shingles, documents } }
                 });
                 all.push(made.collect::<PyResult<Vec<_>>>()?);
             }

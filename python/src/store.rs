@@ -224,7 +224,6 @@ impl Store {
     /// stored document, or near an earlier one of the same call, are not inserted.
     #[pyo3(signature = (documents, keys=None, *, payloads=None, stamps=None, if_new=false,
         threads=None, commit_every=None))]
-    #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn insert_many<'py>(
         &self,
         py: Python<'py>,
@@ -352,15 +351,7 @@ impl Store {
             return Err(error);
         }
         let report = result?;
-        object!(
-            py,
-            reports.EvictReport,
-            report {
-                examined,
-                evicted,
-                spared
-            }
-        )
+        object! { py, reports.EvictReport, report { examined, evicted, spared } }
     }
 
     /// Inserts the documents of a file that `export` wrote.
@@ -385,17 +376,7 @@ impl Store {
             let import = store.import(file).existing_keys(rule).if_new(if_new);
             import.on_progress(link.callback()).run()
         })?;
-        object!(
-            py,
-            reports.ImportReport,
-            report {
-                read,
-                inserted,
-                replaced,
-                skipped,
-                near_duplicates
-            }
-        )
+        object! { py, reports.ImportReport, report { read, inserted, replaced, skipped, near_duplicates } }
     }
 
     /// Waits for queued changes, and closes the file. Its snapshots and iterators are closed with it, and an open

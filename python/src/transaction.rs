@@ -323,7 +323,6 @@ impl Transaction {
     /// near a stored document, or near an earlier one of the same call, are not inserted.
     #[pyo3(signature = (documents, keys=None, *, payloads=None, stamps=None, if_new=false,
         threads=None))]
-    #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn insert_many<'py>(
         &self,
         py: Python<'py>,
@@ -355,7 +354,6 @@ impl Transaction {
     /// Returns the documents near one, those of this transaction included.
     #[pyo3(signature = (document, /, *, threshold=None, max_distance=None, by=None, limit=None,
         payloads=false, accept_lower_recall=false))]
-    #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn query(
         &self,
         py: Python<'_>,

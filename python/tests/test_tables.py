@@ -283,7 +283,7 @@ def test_keys_in_reports_are_those_of_the_corpus(tmp_path: Path, ending: str) ->
         found = pd.read_parquet(report)
         keys = duckdb.sql(f"FROM '{report}'").df()["dropped"].tolist()
     else:
-        found = pd.read_json(report, lines=ending == "jsonl", dtype=False, convert_dates=False)
+        found = pd.read_json(report, lines=ending == "jsonl", dtype=False)
         kinds = "columns={dropped: 'VARCHAR', survivor: 'VARCHAR'}"
         keys = duckdb.sql(f"FROM read_json('{report}', {kinds})").df()["dropped"].tolist()
     assert found["dropped"].tolist() == keys == ODD_KEYS
