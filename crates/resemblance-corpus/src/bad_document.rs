@@ -5,14 +5,12 @@ use std::io;
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::io_reason;
-
 /// A fault of a record, and advice on it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BadDocument {
     /// The fault.
     pub reason: String,
-    /// What to do about it, a sentence each.
+    /// Advice on it, a sentence each.
     pub advice: Vec<String>,
     /// True if the system refused to read it; otherwise its content is wrong.
     pub is_unreadable: bool,
@@ -86,3 +84,14 @@ impl fmt::Display for BadDocument {
 }
 
 impl std::error::Error for BadDocument {}
+
+/// Returns the reason for a system error without its number: "permission denied".
+pub fn io_reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    let Some((reason, _)) = text.split_once(" (os error ") else {
+        return text;
+    };
+    let mut rest = reason.chars();
+    let first = rest.next().into_iter().flat_map(char::to_lowercase);
+    first.chain(rest.by_ref()).collect()
+}

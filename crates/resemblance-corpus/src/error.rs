@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
-use crate::bad_document::builds_in;
+use crate::bad_document::{builds_in, io_reason};
 use crate::input::Compression;
 
 /// An error that ends the reading, as opposed to one bad record, which can be skipped.
@@ -14,27 +14,16 @@ pub enum CorpusError {
     Bad {
         /// The fault.
         reason: String,
-        /// What to do about it, a sentence each.
+        /// Advice on it, a sentence each.
         advice: Vec<String>,
     },
     /// The system refused to read.
     Io {
-        /// What was refused, and why.
+        /// The refusal, and the reason for it.
         reason: String,
-        /// What to do about it, a sentence each.
+        /// Advice on it, a sentence each.
         advice: Vec<String>,
     },
-}
-
-/// Returns the reason for a system error without its number: "permission denied".
-pub fn io_reason(error: &io::Error) -> String {
-    let text = error.to_string();
-    let Some((reason, _)) = text.split_once(" (os error ") else {
-        return text;
-    };
-    let mut rest = reason.chars();
-    let first = rest.next().into_iter().flat_map(char::to_lowercase);
-    first.chain(rest.by_ref()).collect()
 }
 
 /// The reason why remote bytes could not be read: a whole message.

@@ -42,14 +42,14 @@ pub mod verification;
 
 pub use agreement::{not_for_more_columns, not_for_one_file};
 pub use argument::is_remote;
-pub use bad_document::BadDocument;
+pub use bad_document::{BadDocument, io_reason};
 pub use changes::{
     AddedColumn, ColumnValues, TextTrims, Verdict, WaitingDocument, header_with, record_with,
 };
 pub use content::{Content, ContentRule};
 pub use corpus_reader::{CorpusEntry, CorpusReader};
 pub use documents::Corpus;
-pub use error::{CorpusError, io_reason};
+pub use error::CorpusError;
 pub use fields::FieldPath;
 pub use folder::{JOB_LOCK, JOB_MANIFEST};
 pub use form::named_kind;
