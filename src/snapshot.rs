@@ -336,6 +336,37 @@ impl Snapshot {
         self.view.len()
     }
 
+    /// Returns the number of commits, up to this one, that have changed anything in the store.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
+    /// let before = store.snapshot()?.commits();
+    /// store.insert("a", &store.sketch_text("some text or other")?)?;
+    /// assert_eq!(store.snapshot()?.commits(), before + 1);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    #[must_use]
+    pub fn commits(&self) -> u64 {
+        self.view.inner.version.state.commit
+    }
+
+    /// Returns the id that the next document gets, which is the number of documents ever inserted.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
+    /// store.insert("a", &store.sketch_text("some text or other")?)?;
+    /// store.remove("a")?;
+    /// let snapshot = store.snapshot()?;
+    /// assert_eq!((snapshot.len(), snapshot.next_id().get()), (0, 1));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    #[must_use]
+    pub fn next_id(&self) -> DocumentId {
+        DocumentId::new(self.view.inner.version.state.next_id)
+    }
+
     /// Returns true if there are no documents.
     ///
     /// ```

@@ -62,8 +62,8 @@ use crate::maintain::ExistingKeys;
 ///   [`repair`](Self::repair), [`Snapshot::stats`], [`Snapshot::backup`].
 ///
 /// A handle is cheap to clone and may be used from any number of threads. One thread writes at a time,
-/// any number read, and neither waits for the other. The file is locked against other processes until
-/// the last handle, snapshot and transaction is dropped. In a process that is forked from this one, all
+/// any number read, and neither waits for the other. Other processes read the file meanwhile; they cannot write it, unless
+/// with [`StoreOptions::shared_writers`], until the last handle, snapshot and transaction is dropped. In a process that is forked from this one, all
 /// of them are refused with [`Error::Forked`]: open the store there instead.
 #[doc(alias("database", "bloom", "lsh"))]
 #[derive(Clone)]
@@ -330,8 +330,8 @@ impl Store {
         StoreOptions::new()
     }
 
-    /// Opens a store for reading, with default options. Several processes may do so at the same
-    /// time, if none has it open for writing. Nothing is ever written to the file, so it may be on
+    /// Opens a store for reading, with default options. Any number of processes may do so, also while one writes the
+    /// store. Nothing is ever written to the file, so it may be on
     /// read-only media. After a crash, each opening reads the file twice and recovers the store in
     /// memory, until a writer opens it.
     ///
@@ -638,6 +638,23 @@ impl Store {
         &self.store().context.schema
     }
 
+    /// Returns true if several processes may take turns in writing the store; see
+    /// [`StoreOptions::shared_writers`].
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, StoreOptions};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("pages.rsm");
+    /// # let schema = Schema::builder().minhash(MinHash::new(64)).build()?;
+    /// StoreOptions::new().shared_writers(true).create(&path, schema)?;
+    /// assert!(StoreOptions::new().open_read_only(&path)?.has_shared_writers());
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    #[must_use]
+    pub fn has_shared_writers(&self) -> bool {
+        self.store().engine.shares_writers
+    }
+
     /// Begins to collect documents that are near no document of this store, and not near each
     /// other. Nothing is written to the store: the collected documents are in a write transaction
     /// that is never committed. See [`KeptDocuments::create`] to begin without a store.
@@ -778,9 +795,10 @@ impl Store {
         }
     }
 
-    /// Checks a store that nobody has open for writing. It verifies the pages of the file and the checksums of
-    /// all rows. If all pages are intact, it then compares rows, runs, filters and counters with each other.
-    /// Nothing is written to the file, and others may read it meanwhile.
+    /// Checks a store. It verifies the pages of the file and the checksums of all rows. If all pages are intact, it then
+    /// compares rows, runs, filters and counters with each other. Nothing is written to the file, and others may read it
+    /// meanwhile. If another process has it open for writing, the last commit is checked; see
+    /// [`CheckReport::while_written`].
     ///
     /// The report names every damaged page, with the documents whose rows may be in it or below it, and every
     /// damaged row. A wrong record of free pages affects no document; [`compact`](Self::compact) fixes it. If

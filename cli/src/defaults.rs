@@ -57,8 +57,9 @@ empty name for none), otherwise resemblance/config.toml in $XDG_CONFIG_HOME or ~
     [dedup]
     threshold = 0.85
     text-field = \"content\"
-$RESEMBLANCE_MEMORY, $RESEMBLANCE_CACHE, $RESEMBLANCE_THREADS and $RESEMBLANCE_TEMP_DIR override the
-file, and the command line overrides both. With -v a run prints which file it has read.";
+$RESEMBLANCE_MEMORY, $RESEMBLANCE_CACHE, $RESEMBLANCE_THREADS, $RESEMBLANCE_TEMP_DIR and
+$RESEMBLANCE_WAIT override the file, and the command line overrides both. With -v a run prints which
+file it has read.";
 
 /// Returns the arguments with the defaults of the file that they or the environment name, and the
 /// path of the file, if there is one.

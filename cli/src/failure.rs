@@ -17,7 +17,7 @@ Exit codes:
   2    usage: a wrong option or value; with --skip-unreadable, files that were skipped
   3    bad input: a malformed document, a duplicate key, a damaged compressed file
   4    input or output: a file is missing, already exists, cannot be read or written; disk full
-  5    the store is in use by another process
+  5    the store is in use by another process, longer than --wait
   6    the store is damaged, not a store, of a newer format, or needs repair
   130  interrupted (SIGINT); 143 terminated (SIGTERM); 129 hung up (SIGHUP)
 A closed output pipe ends the tool quietly with 0.";

@@ -36,6 +36,10 @@ pub(crate) struct CommonOptions {
     /// two processes that write at the same time lose documents and damage it
     #[arg(long, global = true)]
     pub(crate) no_lock: bool,
+    /// Seconds to wait for a process that has the store open for writing; 0 does not wait
+    #[arg(long, global = true, value_name = "SECONDS", value_parser = parse_wait, default_value = "10")]
+    #[arg(env = "RESEMBLANCE_WAIT", hide_env = true)]
+    pub(crate) wait: Duration,
     /// TOML file with defaults for options (see resemblance --help) [default: resemblance/config.toml in the user's
     /// configuration folder, if it exists]
     #[arg(long, global = true, value_name = "FILE")]
@@ -85,10 +89,16 @@ const EXPECTED_SIZE: &str = "expected a whole number, or one with K, M, G or T, 
 
 /// A positive number of seconds.
 pub(crate) fn parse_seconds(text: &str) -> Result<Duration, String> {
-    let seconds = text.parse().ok().filter(|seconds| *seconds > 0.0);
+    let seconds = parse_wait(text).ok().filter(|wait| !wait.is_zero());
+    seconds.ok_or_else(|| "expected a number of seconds above 0, such as 5 or 0.5".into())
+}
+
+/// A number of seconds, which may be 0.
+fn parse_wait(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse().ok();
     seconds
         .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
-        .ok_or_else(|| "expected a number of seconds above 0, such as 5 or 0.5".into())
+        .ok_or_else(|| "expected a number of seconds, such as 5 or 0".into())
 }
 
 /// A key on the command line.

@@ -249,8 +249,9 @@ impl Context {
     pub(crate) fn new(options: &CommonOptions, interrupt: Interrupt) -> Self {
         let available = || std::thread::available_parallelism().map_or(1, usize::from);
         let memory_bytes = options.memory.unwrap_or_else(share_of_machine);
-        let mut store_options =
-            StoreOptions::new().cache_bytes(options.cache.unwrap_or(cache_share(memory_bytes)));
+        let mut store_options = StoreOptions::new()
+            .cache_bytes(options.cache.unwrap_or(cache_share(memory_bytes)))
+            .wait(options.wait);
         if options.no_lock {
             store_options = store_options.without_lock();
         }

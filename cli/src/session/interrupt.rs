@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use resemblance::Progress;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -21,6 +21,9 @@ const POLL: Duration = Duration::from_millis(50);
 const SIGNALS: [i32; 3] = [SIGINT, SIGTERM, signal_hook::consts::SIGHUP];
 #[cfg(not(unix))]
 const SIGNALS: [i32; 2] = [SIGINT, SIGTERM];
+
+/// The number of the signal that Ctrl-C sends.
+pub(crate) const INTERRUPT: usize = 2;
 
 /// The number of the signal that has arrived, or 0.
 #[derive(Clone, Debug, Default)]
@@ -59,6 +62,17 @@ impl Interrupt {
         match self.0.load(Ordering::Relaxed) {
             0 => Ok(()),
             number => Err(Failure::signal(number)),
+        }
+    }
+
+    /// Waits; fails once a signal has arrived.
+    pub(crate) fn sleep_until(&self, time: Instant) -> Result<()> {
+        loop {
+            self.check()?;
+            match time.saturating_duration_since(Instant::now()) {
+                Duration::ZERO => return Ok(()),
+                left => thread::sleep(left.min(POLL)),
+            }
         }
     }
 

@@ -32,7 +32,7 @@ pub(crate) use documents::{
     CorpusDocuments, DOCUMENTS_TOGETHER, MAX_HELD_BYTES, resolve, resolve_corpus,
     resolve_corpus_to_store, sketch_documents,
 };
-pub(crate) use interrupt::Interrupt;
+pub(crate) use interrupt::{INTERRUPT, Interrupt};
 pub(crate) use job::Job;
 pub(crate) use joins::{
     JoinProduct, JoinProgress, limited, prepare_join, print_left_out, print_suspicious,

@@ -8,7 +8,8 @@ use super::context::Context;
 use crate::failure::{Failure, Result};
 use crate::output::escape::{PrintedKey, printed};
 
-/// Opens for reading. A store that was not closed properly is read as its last commit left it.
+/// Opens for reading, also while another process writes. A store that was not closed properly is read as its last
+/// commit left it.
 pub(crate) fn open_to_read(context: &Context, path: &Path) -> Result<Store> {
     let store = context.store_options.open_read_only(path)?;
     print_store(context, path, &store)?;
@@ -16,14 +17,17 @@ pub(crate) fn open_to_read(context: &Context, path: &Path) -> Result<Store> {
 }
 
 /// Opens a store for writing, changes it, and closes it, which truncates a file that is longer than
-/// its contents.
+/// its contents. Waits for another process that has it, until a signal arrives.
 pub(crate) fn change_store<T>(
     context: &Context,
     path: &Path,
     options: &StoreOptions,
     change: impl FnOnce(&Store) -> Result<T>,
 ) -> Result<T> {
-    let store = options.open(path)?;
+    let mut progress = context.progress("opening");
+    let (options, file) = (options.clone(), path.to_path_buf());
+    let open = move || Ok(options.open(file)?);
+    let store = context.interrupt.while_working(&mut progress, open)?;
     print_store(context, path, &store)?;
     let changed = change(&store)?;
     // Nothing else of this process has the store open.

@@ -224,6 +224,9 @@ impl GatheredDocument {
     }
 }
 
+/// The interval of commits where other processes wait for their turn to write, unless another one was given.
+const TURN: Duration = Duration::from_secs(1);
+
 /// The documents of the next commit.
 struct OpenCommit {
     transaction: Option<WriteTransaction>,
@@ -301,7 +304,8 @@ impl Addition<'_> {
 
     /// Commits if the last commit was longer ago than it should be.
     fn commit_if_due(&mut self, open: &mut OpenCommit) -> Result<()> {
-        let interval = self.arguments.commit_interval;
+        let shared = self.store.has_shared_writers() && !self.arguments.is_atomic();
+        let interval = self.arguments.commit_interval.or(shared.then_some(TURN));
         if interval.is_some_and(|interval| open.pending > 0 && open.since.elapsed() >= interval) {
             self.add_gathered(open)?;
             self.commit(open)?;

@@ -12,8 +12,8 @@ use crate::session::{Context, open_to_read};
 /// Copy a store, and verify it on the way
 ///
 /// The copy is an independent store with the same documents, ids and answers, and without the free space. It appears
-/// under its name when it is complete and durable. Meanwhile other processes may read the store but not write to it; a
-/// program that has it open for writing makes copies through the library.
+/// under its name when it is complete and durable. Other processes may read and write the store meanwhile: the copy
+/// contains exactly one commit.
 ///
 /// Columns: documents, rows (of all tables), size_bytes (space the copy takes on disk).
 #[derive(Debug, Args)]

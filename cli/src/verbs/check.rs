@@ -13,8 +13,10 @@ use crate::session::Context;
 /// Verify a store from end to end
 ///
 /// Prints one line for each problem found (columns: problem, place, detail; json and parquet also have the number of the
-/// invariant in the format specification) and exits with 1 if there was any. The file is not changed. Meanwhile other
-/// processes may read the store but not write to it. The verb repair builds a new store from the readable parts.
+/// invariant in the format specification) and exits with 1 if there was any. The file is not changed. If another process
+/// has the store open for writing, its last commit is checked with all documents and postings, and free pages are not.
+/// Otherwise a process that wants to write waits for the check. The verb repair builds a new store from the readable
+/// parts.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
@@ -51,6 +53,11 @@ pub(crate) fn check(context: &Context, arguments: &CheckArguments) -> Result<Out
                 GroupedNumber(report.postings),
                 GroupedNumber(report.blocks)
             ));
+            if report.while_written {
+                context.note(
+                    "another process has it open for writing: pages outside its last commit were not checked",
+                );
+            }
             let mut results = Results::new(arguments.format.layout(), columns)?;
             for problem in &report.problems {
                 results.row(&[

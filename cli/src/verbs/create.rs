@@ -22,6 +22,7 @@ Examples:
   resemblance create seen.rsm --chars 9 --minhash 256 --threshold 0.7 --recall 0.99
   resemblance create pages.rsm --simhash 64 --distance 3 --expected 100000000
   resemblance create next.rsm --like seen.rsm
+  resemblance create crawl.rsm --shared-writers
   resemblance create small.rsm --minhash 512 --minhash-kind one-pass --value-bits 1
   resemblance create others.rsm --minhash-kind external --value-bits 16")]
 pub(crate) struct CreateArguments {
@@ -35,6 +36,10 @@ pub(crate) struct CreateArguments {
     schema: SchemaOptions,
     #[command(flatten)]
     bounds: BoundOptions,
+    /// Let several processes write the store in turns. Each commit then also writes which pages of the file are free.
+    /// Other processes can read any store while one writes it
+    #[arg(long)]
+    shared_writers: bool,
     /// Weight features by their rarity in these corpora (tf-idf). The store keeps the counts
     #[arg(long, value_name = "CORPUS", num_args = 1.., conflicts_with = "tf_idf")]
     tf_idf_of: Vec<PathBuf>,
@@ -64,7 +69,9 @@ pub(crate) fn create(context: &Context, arguments: &CreateArguments) -> Result<O
     if !arguments.tf_idf_of.is_empty() {
         schema = with_tf_idf(context, schema, &arguments.tf_idf_of, &arguments.options)?;
     }
-    let store = context.store_options.create(&arguments.store, schema)?;
+    let options = context.store_options.clone();
+    let options = options.shared_writers(arguments.shared_writers);
+    let store = options.create(&arguments.store, schema)?;
     let schema = match context.messages.verbose {
         true => format!("{:#}", store.schema()),
         false => {

@@ -1,17 +1,19 @@
 //! The verb `stats`.
 
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
-use resemblance::Schema;
 use resemblance::stats::{BucketSample, BucketStats, Stats};
+use resemblance::{Snapshot, Store};
 use serde_json::{Map, json};
 
-use crate::failure::{Outcome, Result};
+use crate::failure::{FailureKind, Outcome, Result};
+use crate::options::parse_seconds;
 use crate::output::{
     Column, Format, GroupedNumber, Layout, Results, Section, SectionItem, SectionRow, Value, escape,
 };
-use crate::session::{Context, open_to_read};
+use crate::session::{Context, INTERRUPT, open_to_read};
 
 /// Show the size and structure of a store
 ///
@@ -19,14 +21,22 @@ use crate::session::{Context, open_to_read};
 /// section, item, measure, value. Each of the largest buckets names up to five of its documents, each by a line
 /// sample_id and, if it has a key, a line sample_key, whose value is the key; all other values are numbers. The format
 /// table explains each measure in words.
+///
+/// --follow prints a line each second until it is interrupted. Columns: documents, commits (ever made), and since the
+/// line before documents_per_second (inserted) and commits_per_second.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   resemblance stats seen.rsm
-  resemblance stats seen.rsm --format json")]
+  resemblance stats seen.rsm --format json
+  resemblance stats seen.rsm --follow")]
 pub(crate) struct StatsArguments {
     /// The store
     pub(crate) store: PathBuf,
+    /// Print a line of documents, commits and their rates every SECONDS (by default 1) until interrupted
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true, value_parser = parse_seconds)]
+    #[arg(default_missing_value = "1")]
+    follow: Option<Duration>,
     /// Format of the results [default: table on a terminal, otherwise tsv]
     #[arg(long, value_name = "FORMAT", help_heading = "Output")]
     format: Option<StatsFormat>,
@@ -69,28 +79,105 @@ const COMPACT_FROM_BYTES: u64 = 64 << 20;
 
 pub(crate) fn stats(context: &Context, arguments: &StatsArguments) -> Result<Outcome> {
     let store = open_to_read(context, &arguments.store)?;
+    let format = arguments.format.map(StatsFormat::format);
+    let layout = Layout::new(format, arguments.header || !arguments.no_header);
+    if let Some(interval) = arguments.follow {
+        return follow(context, &store, interval, layout);
+    }
     let snapshot = store.snapshot()?;
     let mut progress = context.progress("counting");
     let notify = progress.reporter();
     let stats = context.interrupt.while_working(&mut progress, move || {
         Ok(snapshot.stats().on_progress(notify).run()?)
     })?;
-    let format = arguments.format.map(StatsFormat::format);
-    let layout = Layout::new(format, arguments.header || !arguments.no_header);
-    context.note(headline(store.schema(), &stats));
+    context.note(headline(&store, &stats));
     if arguments.format == Some(StatsFormat::Json) {
-        layout.json(&object(store.schema(), &stats))?;
+        layout.json(&object(&store, &stats))?;
     } else if layout.is_table() {
-        print_tables(layout, store.schema(), &stats)?;
+        print_tables(layout, &store, &stats)?;
     } else {
-        write_measures(layout, &stats)?;
+        write_measures(layout, &store, &stats)?;
     }
     context.messages.advise(&stats.design);
     Ok(Outcome::Done)
 }
 
+/// The counts of a store at one moment.
+struct Moment {
+    time: Instant,
+    documents: u64,
+    inserted: u64,
+    commits: u64,
+}
+
+impl Moment {
+    fn of(snapshot: &Snapshot) -> Self {
+        Self {
+            time: Instant::now(),
+            documents: snapshot.len(),
+            inserted: snapshot.next_id().get(),
+            commits: snapshot.commits(),
+        }
+    }
+
+    /// Returns the values of a line, with the rates since an earlier moment.
+    fn values(&self, before: &Self) -> [Value<'static>; 4] {
+        let seconds = (self.time - before.time).as_secs_f64();
+        let rate = |count: u64| Value::Number((10.0 * count as f64 / seconds).round() / 10.0);
+        [
+            Value::Count(self.documents),
+            Value::Count(self.commits),
+            rate(self.inserted.saturating_sub(before.inserted)),
+            rate(self.commits.saturating_sub(before.commits)),
+        ]
+    }
+}
+
+const FOLLOWED: &str = "documents commits documents_per_second commits_per_second";
+
+/// Prints a line in each interval until an interrupt, which is the usual end.
+fn follow(context: &Context, store: &Store, interval: Duration, layout: Layout) -> Result<Outcome> {
+    // A table is laid out once it is complete: its lines are aligned here.
+    let align = |cells: &[String]| {
+        let aligned = cells.iter().map(|cell| format!("{cell:>20}"));
+        layout.paragraph(&aligned.collect::<String>())
+    };
+    let mut lines = None;
+    if layout.is_table() {
+        align(
+            &FOLLOWED
+                .replace("_per_", "/")
+                .split(' ')
+                .map(str::to_owned)
+                .collect::<Vec<_>>(),
+        )?;
+    } else {
+        lines = Some(Results::new(layout, Column::list(FOLLOWED))?);
+    }
+    let mut before = Moment::of(&store.snapshot()?);
+    loop {
+        match context.interrupt.sleep_until(before.time + interval) {
+            Err(failure) if failure.kind == FailureKind::Signal(INTERRUPT) => break,
+            slept => slept?,
+        }
+        let now = Moment::of(&store.snapshot()?);
+        let values = now.values(&before);
+        match &mut lines {
+            Some(lines) => {
+                lines.row(&values)?;
+                lines.pass_on()?;
+            }
+            None => align(&values.each_ref().map(|value| value.text().into_owned()))?,
+        }
+        before = now;
+    }
+    lines.map_or(Ok(()), Results::finish)?;
+    Ok(Outcome::Done)
+}
+
 /// The store in one sentence, with what should be done about it.
-fn headline(schema: &Schema, stats: &Stats) -> String {
+fn headline(store: &Store, stats: &Stats) -> String {
+    let schema = store.schema();
     let threshold = schema
         .minhash()
         .map(|it| format!("threshold {}", it.threshold()));
@@ -107,8 +194,12 @@ fn headline(schema: &Schema, stats: &Stats) -> String {
         }
         None => "healthy".to_owned(),
     };
+    let writers = match store.has_shared_writers() {
+        true => "shared writers, ",
+        false => "",
+    };
     format!(
-        "{} documents, {}, {}{health}",
+        "{} documents, {}, {}{writers}{health}",
         GroupedNumber(stats.documents),
         escape::byte_size(stats.file_bytes),
         bounds.map(|bound| bound + ", ").collect::<String>()
@@ -116,7 +207,7 @@ fn headline(schema: &Schema, stats: &Stats) -> String {
 }
 
 /// The meanings of the store's measures, in the order of [`summary`].
-const MEANINGS: [&str; 9] = [
+const MEANINGS: [&str; 10] = [
     "in the store now",
     "that bands and tables were chosen for; beyond them, see reband",
     "the id of the next document: the number of documents ever added",
@@ -126,10 +217,11 @@ const MEANINGS: [&str; 9] = [
     "taken on disk",
     "about what compact would free",
     "content and bookkeeping of all tables, divided by the documents",
+    "1 if several processes take turns in writing it, else 0",
 ];
 
 /// The measures of the whole store.
-fn summary(stats: &Stats) -> Section<'static> {
+fn summary(store: &Store, stats: &Stats) -> Section<'static> {
     let values = vec![
         Value::Count(stats.documents),
         Value::Count(stats.design.expected_documents),
@@ -140,13 +232,14 @@ fn summary(stats: &Stats) -> Section<'static> {
         Value::Count(stats.allocated_bytes),
         Value::Count(stats.compact_gain_bytes),
         Value::Number(stats.bytes_per_document),
+        Value::Count(store.has_shared_writers().into()),
     ];
     let item = SectionItem::Name(String::new());
     Section {
         name: "store",
         title: String::new(),
         measures: "documents expected_documents next_id memtable_documents dead_rows file_bytes \
-                   allocated_bytes compact_gain_bytes bytes_per_document",
+                   allocated_bytes compact_gain_bytes bytes_per_document shared_writers",
         rows: vec![SectionRow { item, values }],
     }
 }
@@ -220,10 +313,11 @@ fn lanes(stats: &Stats) -> Section<'_> {
 }
 
 /// All measures as one object.
-fn object(schema: &Schema, stats: &Stats) -> serde_json::Value {
+fn object(store: &Store, stats: &Stats) -> serde_json::Value {
+    let schema = store.schema();
     json!({
         "schema": format!("{schema:#}"),
-        "store": summary(stats).measured(),
+        "store": summary(store, stats).measured(),
         "runs": runs(stats).objects(),
         "merges": merges(stats).objects(),
         "tables": tables(stats).objects(),
@@ -251,9 +345,14 @@ fn bucket_object(bucket: &BucketStats) -> serde_json::Value {
 }
 
 /// Prints one line per measure.
-fn write_measures(layout: Layout, stats: &Stats) -> Result<()> {
+fn write_measures(layout: Layout, store: &Store, stats: &Stats) -> Result<()> {
     let mut lines = Results::of_measures(layout)?;
-    for section in [summary(stats), runs(stats), merges(stats), tables(stats)] {
+    for section in [
+        summary(store, stats),
+        runs(stats),
+        merges(stats),
+        tables(stats),
+    ] {
         section.write_measures(&mut lines)?;
     }
     for lane in &stats.lanes {
@@ -276,9 +375,9 @@ fn write_measures(layout: Layout, stats: &Stats) -> Result<()> {
 }
 
 /// Prints tables with a sentence above each.
-fn print_tables(layout: Layout, schema: &Schema, stats: &Stats) -> Result<()> {
-    layout.paragraph(&format!("{schema}\n"))?;
-    let summary = summary(stats);
+fn print_tables(layout: Layout, store: &Store, stats: &Stats) -> Result<()> {
+    layout.paragraph(&format!("{}\n", store.schema()))?;
+    let summary = summary(store, stats);
     let measures = summary.measures.split_whitespace().zip(MEANINGS);
     let mut results = Results::new(layout, Column::list("measure value meaning"))?;
     let values = summary.rows.iter().flat_map(|row| &row.values);

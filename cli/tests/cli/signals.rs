@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::{Folder, distinct, line, mixed, ran, text};
 
-fn send(signal: &str, child: &Child) {
+pub fn send(signal: &str, child: &Child) {
     let sent = Command::new("kill")
         .args([signal, &child.id().to_string()])
         .status();

@@ -138,6 +138,7 @@ impl Folder {
             .env_remove("CLICOLOR")
             .env_remove("CLICOLOR_FORCE")
             .env("RESEMBLANCE_CONFIG", "")
+            .env("RESEMBLANCE_WAIT", "0")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());

@@ -32,6 +32,8 @@ pub struct RedbFile {
     pub counters: Arc<FileCounters>,
     /// True if other processes may commit to the file while this one has it open for writing.
     pub has_peers: bool,
+    /// True if the file is noted as one whose writers take turns, also where this handle only reads.
+    pub shares_writers: bool,
     /// `None` where the file can be read through the engine alone.
     pub page_finder: Option<PageFinder>,
 }
@@ -73,6 +75,7 @@ impl RedbFile {
             database: PanicSafe::new(opened),
             counters: Arc::clone(&verification.counters),
             has_peers: role == Role::Peer,
+            shares_writers: is_shared && options.sharing == Sharing::ManyWriters,
             page_finder: PageFinder::open(path, options, &verification),
         })
     }
