@@ -87,7 +87,7 @@ fn line_agrees(shown: &str, printed: &str) -> bool {
 }
 
 fn agrees(shown: &[String], printed: &str) -> bool {
-    let printed: Vec<&str> = printed.trim_end().lines().collect();
+    let printed: Vec<&str> = printed.lines().collect();
     let compared = shown.iter().position(|line| line == "...");
     let count = compared.unwrap_or_else(|| printed.len().max(shown.len()));
     count <= printed.len()
@@ -279,7 +279,7 @@ fn follow(path: &str, fixtures: &str) {
         run += 1;
         let is_compared = !step.shown.is_empty() && !NOT_COMPARED.iter().any(begins);
         let is_right = if is_compared {
-            code == Some(0) && agrees(&step.shown, &printed)
+            code == Some(0) && agrees(&step.shown, printed.trim_end())
         } else {
             // 1 says that nothing was found, or that documents were lost.
             matches!(code, Some(0 | 1))
