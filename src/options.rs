@@ -448,6 +448,7 @@ impl StoreOptions {
                 (false, Some(true)) => Sharing::ManyWriters,
                 (false, _) => Sharing::OneWriter,
             },
+            notes_many_writers: self.shared_writers == Some(true),
             wait: self.wait,
         }
     }

@@ -99,7 +99,9 @@ fn back_up(
     must_not_exist(path, files)?;
     snapshot.context().run_checked(|| check_tables(snapshot))?;
     // The copy is read by nobody: all of the cache is for its pages.
-    let options = &options.written_at_once();
+    let is_for_many = snapshot.is_for_many();
+    let shared_writers = options.wants_shared_writers().unwrap_or(is_for_many);
+    let options = &options.written_at_once().shared_writers(shared_writers);
     let make = |file: &Path| RedbFile::create(file, &options.file_options()).engine();
     let made = TemporaryFile::create(&folder_of(path), files, make);
     // The requested name helps the user more than the temporary one.

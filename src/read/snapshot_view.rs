@@ -96,6 +96,11 @@ impl SnapshotView {
         self.inner.version.state.documents
     }
 
+    /// Returns true if many processes write the store.
+    pub(crate) fn is_for_many(&self) -> bool {
+        self.inner.store.engine.shares_writers
+    }
+
     pub(crate) fn schema(&self) -> &Schema {
         &self.context().schema
     }

@@ -110,6 +110,10 @@ impl Files for MemoryFiles {
         let length = self.contents(path)?.bytes.read().unwrap().len() as u64;
         Ok((length, length))
     }
+
+    fn are_shared(&self) -> bool {
+        true
+    }
 }
 
 /// Cuts bytes off, or adds zeros. `Vec::resize` adds them one by one where it is not optimised.
@@ -152,6 +156,24 @@ impl StorageBackend for MemoryFile {
         to.copy_from_slice(data);
         Ok(())
     }
+
+    // Files are opened one after the other, as if others might come: nobody is ever in the way.
+
+    fn try_lock_range(&self, _: Bound<u64>, _: Bound<u64>) -> Locked {
+        Ok(true)
+    }
+
+    fn try_lock_shared_range(&self, _: Bound<u64>, _: Bound<u64>) -> Locked {
+        Ok(true)
+    }
+
+    fn unlock_range(&self, _: Bound<u64>, _: Bound<u64>) -> std::result::Result<(), BackendError> {
+        Ok(())
+    }
+
+    fn query_lock_range(&self, _: Bound<u64>, _: Bound<u64>) -> Locked {
+        Ok(false)
+    }
 }
 
 /// A call of a file system or of a file.
@@ -181,11 +203,6 @@ pub(crate) trait Watch: Debug + Send + Sync + 'static {
         file: Option<(FileNumber, &dyn StorageBackend)>,
         make: &mut dyn FnMut() -> Result<()>,
     ) -> Result<()>;
-
-    /// Whether other processes can open the files.
-    fn are_shared(&self) -> bool {
-        false
-    }
 }
 
 /// Files whose calls somebody sees.
@@ -261,7 +278,7 @@ impl<W: Watch> Files for WatchedFiles<W> {
     }
 
     fn are_shared(&self) -> bool {
-        self.watch.are_shared()
+        self.files.are_shared()
     }
 }
 
@@ -312,6 +329,14 @@ impl<W: Watch> StorageBackend for WatchedFile<W> {
     fn try_lock_shared_range(&self, start: Bound<u64>, end: Bound<u64>) -> Locked {
         self.call(Call::Lock, &mut || Ok(()))?;
         self.file.try_lock_shared_range(start, end)
+    }
+
+    fn unlock_range(
+        &self,
+        start: Bound<u64>,
+        end: Bound<u64>,
+    ) -> std::result::Result<(), BackendError> {
+        self.file.unlock_range(start, end)
     }
 
     fn query_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Locked {

@@ -225,10 +225,11 @@ fn crash_during_roll_back_is_recovered() {
     store
         .insert("lost", &signature(&schema, &mut random))
         .unwrap();
-    // Without the sync that ends the commit.
+    // Without the sync that ends the commit: its head says that it is not synced yet.
     let changes = disk.changes();
-    let is_write = |change: &Change| matches!(change, Change::Write(..));
-    let last = changes.iter().rposition(is_write).unwrap();
+    let is_unflushed =
+        |change: &Change| matches!(change, Change::Write(_, 0, head) if head[9] & 8 != 0);
+    let last = changes.iter().rposition(is_unflushed).unwrap();
     changes[..=last]
         .iter()
         .for_each(|change| state.take(change));

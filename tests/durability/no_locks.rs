@@ -28,10 +28,6 @@ impl Watch for Lockless {
         let number = if is_interrupted { libc::EINTR } else { self.0 };
         Err(io::Error::from_raw_os_error(number))
     }
-
-    fn are_shared(&self) -> bool {
-        true
-    }
 }
 
 #[track_caller]

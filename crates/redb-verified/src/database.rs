@@ -45,7 +45,8 @@ enum Handle {
 
 impl RedbFile {
     /// Lets redb open a database in a file, or create one in an empty file that can be written.
-    fn new(file: OpenFile, path: &Path, access: Access, options: &FileOptions) -> Result<Self> {
+    fn new(mut file: OpenFile, path: &Path, access: Access, options: &FileOptions) -> Result<Self> {
+        let second = file.take_second();
         let is_shared = options.is_shared();
         let (mode, role) = match (options.sharing, access) {
             _ if !is_shared => (ConcurrencyMode::ExclusiveWriter, Role::Alone),
@@ -76,7 +77,7 @@ impl RedbFile {
             counters: Arc::clone(&verification.counters),
             has_peers: role == Role::Peer,
             shares_writers: is_shared && options.sharing == Sharing::ManyWriters,
-            page_finder: PageFinder::open(path, options, &verification),
+            page_finder: PageFinder::new(second, &verification),
         })
     }
 
@@ -105,7 +106,7 @@ impl RedbFile {
             if options.is_filled_at_once {
                 created.with_writable(|database| Ok(database.compact()?))?;
             }
-            if options.sharing == Sharing::ManyWriters {
+            if options.notes_many_writers {
                 note_writers(path, options, true)?;
             }
             Ok(created)

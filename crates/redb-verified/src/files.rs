@@ -39,6 +39,16 @@ pub trait Files: fmt::Debug + Send + Sync {
     /// Opens a regular file. The kinds of errors are those of the operating system.
     fn open(&self, path: &Path, access: Access) -> Result<Box<dyn StorageBackend>>;
 
+    /// Opens a regular file like [`open`](Self::open). Also returns a handle of the same file of the system, if it is one,
+    /// whatever has its name by now.
+    fn open_twice(
+        &self,
+        path: &Path,
+        access: Access,
+    ) -> Result<(Box<dyn StorageBackend>, Option<File>)> {
+        Ok((self.open(path, access)?, None))
+    }
+
     /// Removes a file.
     fn remove(&self, path: &Path) -> Result<()>;
 
@@ -120,6 +130,8 @@ pub struct FileOptions {
     pub is_without_lock: bool,
     /// How this process shares the file with others.
     pub sharing: Sharing,
+    /// True if a new file is to say that many processes write it, however this process makes it.
+    pub notes_many_writers: bool,
     /// The time to wait for a process that has the file.
     pub wait: Duration,
 }
@@ -133,6 +145,7 @@ impl Default for FileOptions {
             is_filled_at_once: false,
             is_without_lock: false,
             sharing: Sharing::Alone,
+            notes_many_writers: false,
             wait: Duration::ZERO,
         }
     }
@@ -183,6 +196,8 @@ impl FileOptions {
 #[derive(Debug)]
 pub(crate) struct OpenFile {
     backend: Box<dyn StorageBackend>,
+    /// Another handle of the file, to read it beside the engine.
+    second: Option<File>,
     /// The name of a file that must be locked.
     locked_path: Option<PathBuf>,
     /// The process that has locked the file for reading, and unlocks it when it drops it.
@@ -224,13 +239,14 @@ impl OpenFile {
         options: &FileOptions,
     ) -> std::result::Result<Self, EngineError> {
         let must_lock = !options.is_without_lock && options.files.0.are_shared();
-        let opened = options.files.0.open(path, access);
-        let backend = opened.map_err(|error| match access {
+        let opened = options.files.0.open_twice(path, access);
+        let (backend, second) = opened.map_err(|error| match access {
             Access::Create => EngineError::naming("creating", path, error),
             Access::Read | Access::Write => EngineError::opening(path, error),
         })?;
         Ok(Self {
             backend,
+            second,
             locked_path: must_lock.then(|| path.into()),
             reader: None,
             wait: options.wait.max(MIN_HEADER_WAIT),
@@ -321,6 +337,11 @@ impl OpenFile {
     /// Waits for the shared lock of a range of bytes, which others hold for moments.
     pub(crate) fn lock_shared(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<()> {
         self.wait_for_lock(|| self.try_lock_shared(start, end))
+    }
+
+    /// Returns the other handle of the file, which only the engine's user needs.
+    pub(crate) fn take_second(&mut self) -> Option<File> {
+        self.second.take()
     }
 
     /// Waits for the turn to write. A process that has just had it lets those go first that wait.
@@ -417,6 +438,7 @@ impl<B: StorageBackend> From<B> for OpenFile {
     fn from(backend: B) -> Self {
         Self {
             backend: Box::new(backend),
+            second: None,
             locked_path: None,
             reader: None,
             wait: MIN_HEADER_WAIT,
@@ -448,6 +470,14 @@ struct Disk;
 
 impl Files for Disk {
     fn open(&self, path: &Path, access: Access) -> Result<Box<dyn StorageBackend>> {
+        Ok(self.open_twice(path, access)?.0)
+    }
+
+    fn open_twice(
+        &self,
+        path: &Path,
+        access: Access,
+    ) -> Result<(Box<dyn StorageBackend>, Option<File>)> {
         // Opening a pipe would wait for somebody to write to it.
         if access != Access::Create && !fs::metadata(path)?.is_file() {
             return Err(ErrorKind::IsADirectory.into());
@@ -462,8 +492,9 @@ impl Files for Disk {
                     .open(path)?
             }
         };
+        let second = file.try_clone()?;
         let backend = FileBackend::new(file).map_err(Error::other)?;
-        Ok(Box::new(backend))
+        Ok((Box::new(backend), Some(second)))
     }
 
     fn remove(&self, path: &Path) -> Result<()> {
@@ -566,6 +597,17 @@ impl Files for OneInMemory {
             return Ok(Box::new(self.file.clone()));
         }
         Disk.open(path, access)
+    }
+
+    fn open_twice(
+        &self,
+        path: &Path,
+        access: Access,
+    ) -> Result<(Box<dyn StorageBackend>, Option<File>)> {
+        match path == self.path {
+            true => Ok((self.open(path, access)?, None)),
+            false => Disk.open_twice(path, access),
+        }
     }
 
     fn remove(&self, path: &Path) -> Result<()> {

@@ -571,7 +571,15 @@ impl JournaledFile {
         }
         let mut writing = self.writing.lock().ignore_poison();
         self.follow(&mut writing)?;
-        writing.has_turn = true;
+        let taken_over = self.publish_rest(&mut writing);
+        // Emptying a journal of which a part is not known would lose that part.
+        writing.has_failed |= taken_over.is_err();
+        writing.has_turn = taken_over.is_ok();
+        taken_over
+    }
+
+    /// Publishes the records that the last writer could not publish.
+    fn publish_rest(&self, writing: &mut Writing) -> Result<()> {
         if writing.note.offset == 0 || writing.is_left_over {
             return Ok(());
         }
@@ -579,21 +587,21 @@ impl JournaledFile {
         let read = |at: u64, out: &mut [u8]| self.read_file(offset + at, out);
         let (at, first) = (writing.used_bytes, writing.next_number);
         let records = read_unpublished_records(at, bytes, first, &read)?;
-        writing.used_bytes = records.end;
-        writing.is_left_over = records.has_part;
-        // No two attempts to write a record have the same number.
-        writing.next_number = records.next_number + u64::from(records.has_part);
-        if records.next_number == first {
-            return Ok(());
+        if records.next_number > first {
+            self.sync_file()?;
         }
-        self.sync_file()?;
-        self.waiting
-            .write()
-            .ignore_poison()
-            .journaled
-            .extend(records.pages);
-        let number = encode_published(records.next_number - 1);
-        self.write_file(PUBLISHED_OFFSET as u64, &number)
+        let mut waiting = self.waiting.write().ignore_poison();
+        waiting.journaled.extend(records.pages);
+        drop(waiting);
+        writing.used_bytes = records.end;
+        writing.next_number = records.next_number;
+        if records.next_number > first {
+            self.publish(writing)?;
+        }
+        // No two attempts to write a record have the same number.
+        writing.next_number += u64::from(records.has_part);
+        writing.is_left_over = records.has_part;
+        Ok(())
     }
 
     /// Ends a turn: from now on other processes may write.

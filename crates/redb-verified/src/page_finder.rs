@@ -12,10 +12,8 @@
 
 use std::fs::File;
 use std::ops::Range;
-use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
 
-use crate::files::FileOptions;
 use crate::page_layout::{Branch, Child, Geometry, PAGE_BYTES, Page, TablePages, Widths};
 use crate::process::IgnorePoison;
 use crate::verified_file::Verification;
@@ -177,18 +175,14 @@ impl Step {
 }
 
 impl PageFinder {
-    /// Opens a finder; `None` if a file cannot be read at any place without its handle, or it is
-    /// not a file of the system.
-    pub(crate) fn open(
-        path: &Path,
-        options: &FileOptions,
-        verification: &Arc<Verification>,
-    ) -> Option<Self> {
-        if !cfg!(unix) || !options.files.0.are_shared() {
+    /// Makes a finder of a second handle of the file; `None` without one, or where a file cannot be read at any place
+    /// without its handle.
+    pub(crate) fn new(file: Option<File>, verification: &Arc<Verification>) -> Option<Self> {
+        if !cfg!(unix) {
             return None;
         }
         Some(Self {
-            file: File::open(path).ok()?,
+            file: file?,
             verification: Arc::clone(verification),
             trees: Mutex::default(),
         })
@@ -392,6 +386,7 @@ mod tests {
     use redb::TableDefinition;
 
     use crate::database::RedbFile;
+    use crate::files::FileOptions;
 
     const BANDS: TableDefinition<'static, &'static [u8; 22], &[u8]> = TableDefinition::new("bands");
     const FILTERS: TableDefinition<'static, &'static [u8; 10], &[u8]> =

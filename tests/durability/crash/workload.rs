@@ -121,6 +121,7 @@ pub(crate) fn options(files: Arc<dyn Files>, random: &mut Random) -> StoreOption
             journal.pick(&[64, 96, 128, 128]) << 10,
             journal.pick(&[0, 1, 4]),
         )
+        .shared_writers(journal.below(3) == 0)
         // the least: large transactions overflow the buffer of writes
         .cache_bytes(1 << 20)
 }
