@@ -26,10 +26,17 @@ pub(crate) struct MemoryFiles(Arc<Mutex<Named>>);
 #[derive(Debug, Default)]
 struct Named {
     files: BTreeMap<PathBuf, Arc<Contents>>,
+    is_alone: bool,
     made: FileNumber,
 }
 
 impl MemoryFiles {
+    /// These files, as if no other process could open them.
+    pub(crate) fn alone(self) -> Self {
+        self.0.lock().unwrap().is_alone = true;
+        self
+    }
+
     /// With one file.
     pub(crate) fn with(path: impl Into<PathBuf>, bytes: Vec<u8>) -> Self {
         let files = Self::default();
@@ -112,7 +119,7 @@ impl Files for MemoryFiles {
     }
 
     fn are_shared(&self) -> bool {
-        true
+        !self.0.lock().unwrap().is_alone
     }
 }
 

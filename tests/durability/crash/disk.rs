@@ -79,9 +79,17 @@ impl Watch for Log {
 pub(crate) type Disk = WatchedFiles<Log>;
 
 impl Disk {
+    /// With files that are there already, which no other process can open.
+    pub(crate) fn alone(image: &Image) -> Self {
+        Self::of(files_of(image).alone())
+    }
+
     /// With files that are there already.
     pub(crate) fn with(image: &Image) -> Self {
-        let files = files_of(image);
+        Self::of(files_of(image))
+    }
+
+    fn of(files: MemoryFiles) -> Self {
         let log = Log {
             files: files.clone(),
             changes: Mutex::default(),
