@@ -237,7 +237,7 @@ pub(crate) fn read_published_records(
     Ok(Some(records))
 }
 
-/// What follows the published records of a journal.
+/// The records behind the published ones of a journal.
 pub(super) struct UnpublishedRecords {
     pub(super) pages: BTreeMap<u64, JournaledPage>,
     /// The byte of the journal behind the whole ones.
