@@ -63,6 +63,20 @@ impl Running {
         }
     }
 
+    /// Waits until it has printed a number of further lines.
+    pub(crate) fn wait_for(&self, lines: u64) {
+        for _ in 0..lines {
+            self.said.recv().expect("the program has ended");
+        }
+    }
+
+    /// Sends it a signal by its name.
+    pub(crate) fn signal(&self, name: &str) {
+        let mut command = Command::new("kill");
+        command.args([format!("-{name}"), self.child.id().to_string()]);
+        assert!(command.status().unwrap().success());
+    }
+
     /// Kills it a while after it has said so many lines; all that it has said.
     pub(crate) fn kill_after(mut self, lines: u64, delay: Duration) -> Vec<String> {
         for _ in 0..lines {

@@ -10,7 +10,9 @@ use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::thread;
+use std::time::Duration;
 
+use crate::common::killing::{command, store_of};
 use crate::common::small::{filled, schema, signature};
 use crate::common::{Ending, Place, check_clean, impatient, sealing_after};
 use resemblance::{Closed, Document, Error, EvictPolicy, Signature, Store};
@@ -294,4 +296,51 @@ fn iterators_from_before_a_fork_are_refused() {
     let mut begun = Some(pairs);
     in_child(|| forked(begun.take().unwrap().next().unwrap()));
     assert_eq!(begun.unwrap().count(), 2);
+}
+
+const FORKING: &str = "fork::hold_on_in_a_child";
+
+/// Not a test of its own: a process that opens a store, forks a child that does nothing, and waits to be killed.
+#[test]
+fn hold_on_in_a_child() {
+    let Some(path) = store_of(FORKING) else {
+        return;
+    };
+    let store = Store::open(&path).unwrap();
+    store.insert("kept", &signature(1)).unwrap();
+    let child = fork(|| thread::sleep(Duration::from_secs(CHILD_SECONDS.into())));
+    fs::write(path.with_extension("child"), child.to_string()).unwrap();
+    thread::sleep(Duration::from_secs(CHILD_SECONDS.into()));
+}
+
+#[test]
+fn children_of_a_killed_writer_keep_its_lock_and_are_named() {
+    let place = Place::new();
+    let path = place.store();
+    filled(&path, 3);
+    let mut running = command(FORKING, &path).spawn().unwrap();
+    let noted = path.with_extension("child");
+    while !fs::read_to_string(&noted).is_ok_and(|child| !child.is_empty()) {
+        thread::sleep(Duration::from_millis(5));
+    }
+    running.kill().unwrap();
+    running.wait().unwrap();
+    let child = fs::read_to_string(&noted).unwrap();
+    // Whoever reads is not kept from it.
+    let reader = Store::open_read_only(&path).unwrap();
+    assert!(reader.snapshot().unwrap().contains("kept").unwrap());
+    let refused = impatient().open(&path).err().unwrap();
+    assert!(
+        refused.to_string().contains(&format!("(process {child})")),
+        "{refused}"
+    );
+    // SAFETY: the call takes plain numbers.
+    assert_eq!(
+        unsafe { libc::kill(child.parse().unwrap(), libc::SIGKILL) },
+        0
+    );
+    let store = Store::open(&path).unwrap();
+    assert!(store.snapshot().unwrap().contains("kept").unwrap());
+    drop(store);
+    check_clean(&path);
 }

@@ -156,6 +156,22 @@ fn write_on() {
     }
 }
 
+const READER: &str = "sharing::read_on";
+
+/// Not a test of its own: a process that follows the history until it is killed.
+#[test]
+fn read_on() {
+    let Some(path) = store_of(READER) else {
+        return;
+    };
+    let store = options().open_read_only(&path).unwrap();
+    loop {
+        let soon = Instant::now() + Duration::from_millis(50);
+        let seen = follow_for(&store, soon.elapsed().as_nanos() as u64, soon);
+        println!("{}.", seen.last);
+    }
+}
+
 /// What one reader has seen.
 #[derive(Default)]
 struct Seen {
@@ -226,6 +242,7 @@ fn readers_see_each_commit_of_another_process_and_only_whole_ones() {
     let (rounds, mut followed) = (kills(6), 0);
     for round in 0..rounds {
         let running = Running::start(WRITER, &path);
+        let other_reader = Running::start(READER, &path);
         let end = Instant::now() + Duration::from_millis(500);
         let seen = std::thread::scope(|scope| {
             let old = scope.spawn(|| follow_for(&reader, round, end));
@@ -236,6 +253,7 @@ fn readers_see_each_commit_of_another_process_and_only_whole_ones() {
             [old.join().unwrap(), new.join().unwrap()]
         });
         followed += seen[0].steps + seen[1].steps;
+        other_reader.kill_after(1, Duration::ZERO);
         let printed = running.kill_after(1, Duration::ZERO);
         let acknowledged = printed.last().and_then(|line| line.rsplit(' ').next());
         let acknowledged: u64 = acknowledged.unwrap().parse().unwrap();
@@ -373,4 +391,63 @@ fn a_writer_with_a_process_beside_it_is_named() {
         "{refused}"
     );
     running.kill_after(1, Duration::ZERO);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_stopped_reader_lets_the_writer_go_on_and_keeps_its_pages() {
+    let place = Place::new();
+    let path = place.store();
+    let store = options().create(&path, schema()).unwrap();
+    let mut history = History::default();
+    make_step(&store, &mut history);
+    let running = Running::start(READER, &path);
+    running.wait_for(3);
+    running.signal("STOP");
+    let began = Instant::now();
+    for _ in 0..200 {
+        make_step(&store, &mut history);
+    }
+    assert!(began.elapsed() < Duration::from_secs(60));
+    running.signal("CONT");
+    // It finds all pages of the snapshots that it held meanwhile, and then the new ones.
+    running.wait_for(10);
+    running.kill_after(0, Duration::ZERO);
+    drop(store);
+    check_clean(&path);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_that_takes_the_name_of_an_open_one_is_another_store() {
+    let place = Place::new();
+    let (path, moved) = (place.store(), place.file("moved.rsm"));
+    let store = options().create(&path, schema()).unwrap();
+    let reader = options().open_read_only(&path).unwrap();
+    let mut history = History::default();
+    (0..40).for_each(|_| make_step(&store, &mut history));
+    std::fs::rename(&path, &moved).unwrap();
+    let other = options().create(&path, schema()).unwrap();
+    for number in 0..200u32 {
+        other
+            .insert(number.to_le_bytes(), &signature(number + 7))
+            .unwrap();
+    }
+    (0..40).for_each(|_| make_step(&store, &mut history));
+    for snapshot in [reader.snapshot().unwrap(), store.snapshot().unwrap()] {
+        history.check(&snapshot).unwrap();
+        history.check_all(&snapshot).unwrap();
+    }
+    assert_eq!(
+        options()
+            .open_read_only(&path)
+            .unwrap()
+            .snapshot()
+            .unwrap()
+            .len(),
+        200
+    );
+    drop((store, reader, other));
+    check_clean(&moved);
+    check_clean(&path);
 }
