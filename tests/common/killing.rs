@@ -66,7 +66,7 @@ impl Running {
     /// Waits until it has printed a number of further lines.
     pub(crate) fn wait_for(&self, lines: u64) {
         for _ in 0..lines {
-            self.said.recv().expect("the program has ended");
+            self.said.recv().unwrap();
         }
     }
 

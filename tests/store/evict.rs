@@ -29,7 +29,7 @@ fn stamps(snapshot: &Snapshot) -> Stamps {
 
 /// Adds documents whose keys are their ids.
 fn add(store: &Store, model: &mut Stamps, count: u32, mut stamp: impl FnMut(u64) -> u64) {
-    let first = stats(&store).next_id;
+    let first = stats(store).next_id;
     let mut transaction = store.begin_write().unwrap();
     for id in first..first + u64::from(count) {
         let (key, payload) = (id.to_le_bytes(), vec![id as u8; id as usize % 50]);
@@ -325,10 +325,10 @@ fn space_of_evicted_documents_is_reused() {
         let mut model = Stamps::new();
         add(&store, &mut model, kept, |id| id);
         let used = |store: &Store| {
-            let tables = stats(&store).tables;
+            let tables = stats(store).tables;
             tables.iter().map(|table| table.total_bytes()).sum::<u64>()
         };
-        let length = |store: &Store| stats(&store).allocated_bytes;
+        let length = |store: &Store| stats(store).allocated_bytes;
         let (first, first_length) = (used(&store), length(&store));
         let mut lengths = Vec::new();
         for round in 0..12u64 {

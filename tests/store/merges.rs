@@ -39,13 +39,13 @@ fn signature(number: u64) -> Signature {
 
 fn insert(store: &Store, numbers: std::ops::Range<u64>) {
     insert_all(
-        &store,
+        store,
         numbers.map(|number| (number.to_le_bytes(), signature(number))),
     );
 }
 
 fn merges(store: &Store) -> BTreeMap<u32, MergeStats> {
-    let stats = stats(&store);
+    let stats = stats(store);
     stats
         .merges
         .into_iter()

@@ -25,7 +25,7 @@ fn signature(number: u64) -> Signature {
 }
 
 fn insert(store: &Store, numbers: std::ops::Range<u64>) {
-    append_all(&store, numbers.map(|number| signature(number)));
+    append_all(store, numbers.map(signature));
 }
 
 fn bulk_build(place: &Place, documents: u64) {

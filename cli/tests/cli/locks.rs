@@ -199,7 +199,7 @@ fn shared_writers_take_turns_while_all_have_the_store_open() {
     std::io::Write::write_all(&mut stdin, line("first", &text(7)).as_bytes()).unwrap();
     let store = Store::open(folder.path("a.rsm")).unwrap();
     let deadline = Instant::now() + Duration::from_secs(60);
-    while store.snapshot().unwrap().len() == 0 {
+    while store.snapshot().unwrap().is_empty() {
         assert!(Instant::now() < deadline, "the document is never committed");
         std::thread::sleep(Duration::from_millis(20));
     }

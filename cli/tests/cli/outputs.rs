@@ -384,7 +384,7 @@ fn keys_round_trip_through_every_report_format() {
         false => &["tsv", "csv", "jsonl", "json"],
     };
     let mut explained = Vec::new();
-    for form in forms.iter().copied() {
+    for form in forms {
         let report = format!("r.{form}");
         let dedup = format!("dedup c.jsonl --dry-run --report {report}");
         folder.run(&dedup).expect(0);

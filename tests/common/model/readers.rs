@@ -105,7 +105,7 @@ fn read_present(store: &Store, news: &News, asked: &Asked<'_>, random: &mut Rand
         let model = if !is_new && is_state(&snapshot, &news.before) {
             &news.before
         } else {
-            let after = after.as_ref().expect("another state before any commit");
+            let after = after.as_ref().unwrap();
             assert!(is_state(&snapshot, after), "a torn or an old snapshot");
             is_new = true;
             after

@@ -291,7 +291,7 @@ impl Runner {
 
     /// Counts the merges that are under way.
     fn look(&mut self, store: &Store) {
-        let stats = stats(&store);
+        let stats = stats(store);
         self.seen.merges += stats.merges.len() as u64;
         let dropping = stats.merges.iter().filter(|merge| merge.rows_left > 0);
         self.seen.dropping += dropping.count() as u64;

@@ -72,7 +72,7 @@ fn load(place: &Place, schema: &Schema, signature: fn(u64) -> Signature, budget:
 /// So many blocks may be read within the budget: of each lane of a run the postings that it allows
 /// for, in blocks as full as they are on average, and the blocks before, between and after them.
 fn most_blocks(store: &Store) -> u64 {
-    let stats = stats(&store);
+    let stats = stats(store);
     assert_eq!(stats.memtable_documents, 0);
     let lanes = stats.lanes.iter().skip(1);
     let of_lanes: u64 = lanes

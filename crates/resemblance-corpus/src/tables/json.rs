@@ -351,7 +351,7 @@ mod tests {
         let values = Arc::new(StringArray::from(vec![long]));
         let texts: ArrayRef = Arc::new(DictionaryArray::new(keys, values));
         let batch = RecordBatch::try_from_iter([("text", texts)]).unwrap();
-        assert_eq!(expanded_bytes(batch.column(0)), 64 * 5 << 18);
+        assert_eq!(expanded_bytes(batch.column(0)), (64 * 5) << 18);
         let (json, rows) = lines(&batch, 4 << 20).unwrap();
         assert!(rows < 8 && json.len() < 8 << 20, "{rows} {}", json.len());
     }

@@ -308,7 +308,8 @@ fn a_table_that_changes_between_two_readings_is_noticed() {
     ] {
         let path = dir.path().join("a.parquet");
         std::fs::write(&path, first).unwrap();
-        let corpus = Arc::new(Corpus::resolve(&[path.clone()], settings.clone()).unwrap());
+        let corpus =
+            Arc::new(Corpus::resolve(std::slice::from_ref(&path), settings.clone()).unwrap());
         let readings = [first, second].map(|bytes| {
             std::fs::write(&path, bytes).unwrap();
             let mut records = CorpusRecords::new(Arc::clone(&corpus), Arc::default());

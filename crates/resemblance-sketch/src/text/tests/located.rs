@@ -12,7 +12,7 @@ const SEQUENCES: &str = concat!(
 );
 
 /// Words of lists, and what has no word.
-const PHRASES: &str = concat!(" the | and | Running | connections | des | ... ");
+const PHRASES: &str = " the | and | Running | connections | des | ... ";
 
 fn all_recipes(n: u16) -> Vec<Text> {
     let mut texts = vec![
