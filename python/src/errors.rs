@@ -69,7 +69,7 @@ fn message(error: &Error) -> String {
                 None => error.to_string(),
             };
             format!(
-                "{found}; several processes share a store through one that owns it: see \
+                "{found}; several processes can write a store with shared_writers=True: see \
                  docs/python/several-processes.md"
             )
         }
@@ -98,7 +98,7 @@ fn name(error: &Error) -> &'static str {
         Error::ImportStopped { .. } => "ImportStoppedError",
         Error::MissingFeature { .. } => "MissingFeatureError",
         Error::NotUtf8 { .. } => "NotUtf8Error",
-        Error::Locked { .. } => "LockedError",
+        Error::Locked { .. } | Error::OtherProtocol { .. } => "LockedError",
         Error::LocksUnsupported { .. } => "LocksUnsupportedError",
         Error::Forked => "ForkedError",
         Error::NeedsRecovery { .. } => "NeedsRecoveryError",
@@ -136,10 +136,17 @@ fn describe(error: &Error, fields: &Bound<'_, PyDict>) -> PyResult<()> {
             fields.set_item("first", first.get())?;
             fields.set_item("second", second.get())
         }
+        Error::Locked { path, holder } => {
+            fields.set_item("holder", holder)?;
+            fields.set_item("filename", path)
+        }
+        Error::OtherProtocol { path } => {
+            fields.set_item("holder", "a process of another release")?;
+            fields.set_item("filename", path)
+        }
         Error::AlreadyExists { path }
         | Error::NotFound { path }
         | Error::NotAStore { path, .. }
-        | Error::Locked { path, .. }
         | Error::LocksUnsupported { path }
         | Error::NeedsRecovery { path } => fields.set_item("filename", path),
         Error::Io { source, .. } => fields.set_item("errno", source.raw_os_error()),

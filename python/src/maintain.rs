@@ -112,7 +112,7 @@ fn problems<'py>(py: Python<'py>, problems: &[Problem]) -> PyResult<Vec<Bound<'p
 
 pub(crate) fn check_report<'py>(py: Python<'py>, report: &CheckReport) -> Report<'py> {
     object!(py, reports.CheckReport,
-        report { documents, postings, truncated },
+        report { documents, postings, truncated, while_written },
         problems: problems(py, &report.problems)?,
     )
 }

@@ -48,15 +48,31 @@ fn store_options(
     cache_bytes: Option<u64>,
     probe_budget: Option<u64>,
     group_wait: Option<f64>,
-    without_lock: bool,
+    sharing: SharingOptions,
 ) -> PyResult<StoreOptions> {
-    let wait = |seconds| {
+    let duration = |name, seconds| {
         let wait = Duration::try_from_secs_f64(seconds);
-        wait.map_err(|_| invalid(py, "group_wait", seconds, "seconds, from 0 on"))
+        wait.map_err(|_| invalid(py, name, seconds, "seconds, from 0 on"))
     };
-    let options =
-        given!(StoreOptions::new(), cache_bytes, probe_budget; without_lock if without_lock);
-    Ok(given!(options, group_wait: group_wait.map(wait).transpose()?))
+    let SharingOptions {
+        wait,
+        shared_writers,
+        without_lock,
+    } = sharing;
+    let wait = wait.map(|seconds| duration("wait", seconds)).transpose()?;
+    let group_wait = group_wait.map(|seconds| duration("group_wait", seconds));
+    let options = given!(StoreOptions::new(), cache_bytes, probe_budget, wait, shared_writers;
+        without_lock if without_lock);
+    Ok(given!(options, group_wait: group_wait.transpose()?))
+}
+
+/// How a store is shared with other processes.
+#[derive(Clone, Copy, Default)]
+struct SharingOptions {
+    /// Seconds to wait for another process.
+    wait: Option<f64>,
+    shared_writers: Option<bool>,
+    without_lock: bool,
 }
 
 impl Store {
@@ -111,10 +127,12 @@ impl Store {
     ///
     /// `cache_bytes` bounds the memory for parts of the file, `probe_budget` the documents that one question is
     /// compared with, and `group_wait` is the number of seconds for which a change waits for others that share its
-    /// sync. `without_lock` is for file systems without locks.
+    /// sync. With `shared_writers` several processes can have it open for writing, and take turns. `without_lock` is
+    /// for file systems without locks.
     #[classmethod]
     #[pyo3(signature = (path, schema, *, cache_bytes=None, probe_budget=None, group_wait=None,
-        without_lock=false))]
+        shared_writers=false, without_lock=false))]
+    #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn create(
         class: &Bound<'_, PyType>,
         path: PathBuf,
@@ -122,10 +140,16 @@ impl Store {
         cache_bytes: Option<u64>,
         probe_budget: Option<u64>,
         group_wait: Option<f64>,
+        shared_writers: bool,
         without_lock: bool,
     ) -> PyResult<Py<Self>> {
         let (py, schema) = (class.py(), schema.parts.schema.clone());
-        let options = store_options(py, cache_bytes, probe_budget, group_wait, without_lock)?;
+        let sharing = SharingOptions {
+            wait: None,
+            shared_writers: Some(shared_writers),
+            without_lock,
+        };
+        let options = store_options(py, cache_bytes, probe_budget, group_wait, sharing)?;
         Self::start(py, path, move |path| options.create(path, schema))
     }
 
@@ -140,48 +164,74 @@ impl Store {
         probe_budget: Option<u64>,
     ) -> PyResult<Py<Self>> {
         let (py, schema) = (class.py(), schema.parts.schema.clone());
-        let options = store_options(py, cache_bytes, probe_budget, None, false)?;
+        let options = store_options(
+            py,
+            cache_bytes,
+            probe_budget,
+            None,
+            SharingOptions::default(),
+        )?;
         Self::start(py, ":memory:".into(), move |_| {
             options.create_in_memory(schema)
         })
     }
 
-    /// Opens a store. Never creates one.
+    /// Opens a store. Never creates one. `read_only` works beside a process that writes.
+    ///
+    /// `wait` is the number of seconds to wait for another process that has the store open for writing, or has its
+    /// turn; after them `LockedError` names it. `shared_writers` changes whether several processes take turns, once
+    /// no other one has the store open; by default it is as the store has it.
     #[classmethod]
-    #[pyo3(signature = (path, *, read_only=false, cache_bytes=None, probe_budget=None,
+    #[pyo3(signature = (path, *, read_only=false, wait=10.0, shared_writers=None, cache_bytes=None, probe_budget=None,
         group_wait=None, without_lock=false))]
+    #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn open(
         class: &Bound<'_, PyType>,
         path: PathBuf,
         read_only: bool,
+        wait: f64,
+        shared_writers: Option<bool>,
         cache_bytes: Option<u64>,
         probe_budget: Option<u64>,
         group_wait: Option<f64>,
         without_lock: bool,
     ) -> PyResult<Py<Self>> {
         let py = class.py();
-        let options = store_options(py, cache_bytes, probe_budget, group_wait, without_lock)?;
+        let sharing = SharingOptions {
+            wait: Some(wait),
+            shared_writers,
+            without_lock,
+        };
+        let options = store_options(py, cache_bytes, probe_budget, group_wait, sharing)?;
         Self::start(py, path, move |path| match read_only {
             true => options.open_read_only(path),
             false => options.open(path),
         })
     }
 
-    /// Opens the store at a path, or creates it if it does not exist.
+    /// Opens the store at a path, or creates it if it does not exist. The settings are those of `open`.
     #[classmethod]
-    #[pyo3(signature = (path, schema, *, cache_bytes=None, probe_budget=None, group_wait=None,
-        without_lock=false))]
+    #[pyo3(signature = (path, schema, *, wait=10.0, shared_writers=None, cache_bytes=None, probe_budget=None,
+        group_wait=None, without_lock=false))]
+    #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn open_or_create(
         class: &Bound<'_, PyType>,
         path: PathBuf,
         schema: &Schema,
+        wait: f64,
+        shared_writers: Option<bool>,
         cache_bytes: Option<u64>,
         probe_budget: Option<u64>,
         group_wait: Option<f64>,
         without_lock: bool,
     ) -> PyResult<Py<Self>> {
         let (py, schema) = (class.py(), schema.parts.schema.clone());
-        let options = store_options(py, cache_bytes, probe_budget, group_wait, without_lock)?;
+        let sharing = SharingOptions {
+            wait: Some(wait),
+            shared_writers,
+            without_lock,
+        };
+        let options = store_options(py, cache_bytes, probe_budget, group_wait, sharing)?;
         Self::start(py, path, move |path| options.open_or_create(path, schema))
     }
 
@@ -405,8 +455,7 @@ impl Store {
     }
 
     fn __reduce__(&self, py: Python<'_>) -> PyResult<()> {
-        let expected =
-            "its schema, or its path: each process opens a store by itself, one at a time";
+        let expected = "its schema, or its path: each process opens a store by itself";
         Err(invalid(py, "store", "pickling", expected))
     }
 

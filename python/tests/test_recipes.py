@@ -22,8 +22,6 @@ def program(page: Path) -> str:
 @pytest.mark.skipif(not PAGES, reason="the pages are not beside this")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_a_page_runs(page: Path, tmp_path: Path) -> None:
-    if "store.socket" in program(page) and sys.platform == "win32":
-        pytest.skip("the page has the name of a Unix socket")
     if "polars" in program(page):
         pytest.importorskip("polars")
         pytest.importorskip("pyarrow")

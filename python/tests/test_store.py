@@ -383,7 +383,7 @@ def test_open(path: Path, schema: rs.Schema, tmp_path: Path) -> None:
     with rs.Store.open_or_create(path, schema) as store:
         store.insert("a", TEXT)
         with pytest.raises(rs.LockedError, match=r"several-processes\.md"):
-            rs.Store.open(path)
+            rs.Store.open(path, wait=0)
     with pytest.raises(FileExistsError):
         rs.Store.create(path, schema)
     other = rs.Schema(text=rs.Text.words(3), minhash=rs.MinHash(64))
@@ -480,21 +480,74 @@ def test_a_lock_of_this_process_is_named(path: Path, schema: rs.Schema) -> None:
     link = path.with_name("link.rsm")
     link.symlink_to(path)
     with pytest.raises(rs.LockedError, match="this process"):
-        rs.Store.open(link)
+        rs.Store.open(link, wait=0)
     del store, pairs
     with pytest.raises(rs.LockedError, match=r"closed: Snapshot \(2\);"):
-        rs.Store.open(path)
+        rs.Store.open(path, wait=0)
     snapshots[0].close()
     with pytest.raises(rs.LockedError, match="closed: Snapshot;"):
-        rs.Store.open(path)
+        rs.Store.open(path, wait=0)
     snapshots[1].close()
     rs.Store.open(path).close()
     program = f"import resemblance as rs; store = rs.Store.open({str(path)!r}); print('open', flush=True); input()"
     child = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert child.stdout is not None and child.stdout.readline() == b"open\n"
-    with pytest.raises(rs.LockedError, match="another process"):
-        rs.Store.open(path)
+    with pytest.raises(rs.LockedError, match="in use by") as locked:
+        rs.Store.open(path, wait=0.1)
+    if sys.platform == "linux":
+        assert f"(process {child.pid})" in locked.value.holder
+    with rs.Store.open(path, read_only=True) as reader:
+        assert rs.check(path).while_written
+        assert "later" not in reader
     child.communicate(b"\n")
+
+
+INSERTS = """
+import sys
+import resemblance as rs
+
+with rs.Store.open(sys.argv[1], wait=60) as store:
+    print("open", flush=True)
+    input()
+    texts = [" ".join(f"w{n * k % 991}" for k in range(1, 40)) for n in range(50)]
+    for n, text in enumerate(texts):
+        if store.insert_if_new(f"{sys.argv[2]}/{n}", text).is_new:
+            print(n)
+"""
+
+
+def test_several_processes_write_in_turns(path: Path) -> None:
+    schema = rs.Schema(text=rs.Text.words(2), minhash=rs.MinHash(128, threshold=0.7))
+    rs.Store.create(path, schema, shared_writers=True).close()
+    with rs.Store.open(path, read_only=True) as reader:
+        children = [
+            subprocess.Popen(
+                [sys.executable, "-c", INSERTS, str(path), str(number)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            for number in range(4)
+        ]
+        for child in children:
+            assert child.stdout is not None and child.stdout.readline() == "open\n"
+        # All have it open for writing, and begin together.
+        for child in children:
+            assert child.stdin is not None
+            child.stdin.write("\n")
+            child.stdin.flush()
+        new = [line for child in children for line in child.communicate()[0].split()]
+        assert all(child.returncode == 0 for child in children)
+        assert len(new) == len(set(new)) == len(reader) > 0
+    assert rs.check(path)
+    with rs.Store.open(path, shared_writers=False):
+        with pytest.raises(rs.LockedError):
+            rs.Store.open(path, wait=0)
+    with rs.Store.open(path, shared_writers=True) as first, rs.Store.open(path) as second:
+        assert first.evict(keep_newest=1).evicted == len(new) - 1
+        assert len(second) == len(first) == 1
+    with pytest.raises(rs.InvalidParameterError, match="wait"):
+        rs.Store.open(path, wait=-1)
 
 
 def test_answers_travel_and_become_columns(store: rs.Store, schema: rs.Schema) -> None:

@@ -547,7 +547,8 @@ class _Writes:
 class Store(_Reads, _Writes):
     """A store for near-duplicate search in one file.
 
-    All threads may use it. One process has it open at a time; a forked child gets `ForkedError`.
+    All threads may use it. Other processes read it meanwhile, and with `shared_writers` write it in turns. A handle
+    that was opened before a fork raises `ForkedError` in the child.
     """
 
     @classmethod
@@ -559,6 +560,7 @@ class Store(_Reads, _Writes):
         cache_bytes: int | None = None,
         probe_budget: int | None = None,
         group_wait: float | None = None,
+        shared_writers: bool = False,
         without_lock: bool = False,
     ) -> Store: ...
     @classmethod
@@ -571,6 +573,8 @@ class Store(_Reads, _Writes):
         path: _Path,
         *,
         read_only: bool = False,
+        wait: float = 10.0,
+        shared_writers: bool | None = None,
         cache_bytes: int | None = None,
         probe_budget: int | None = None,
         group_wait: float | None = None,
@@ -582,6 +586,8 @@ class Store(_Reads, _Writes):
         path: _Path,
         schema: Schema,
         *,
+        wait: float = 10.0,
+        shared_writers: bool | None = None,
         cache_bytes: int | None = None,
         probe_budget: int | None = None,
         group_wait: float | None = None,

@@ -145,7 +145,12 @@ class NotUtf8Error(ResemblanceError, ValueError):
 
 
 class LockedError(ResemblanceError, OSError):
-    """Another process, or another handle of this one, has the store open."""
+    """Another process, or another handle of this one, has the store open, and kept it for longer than `wait`.
+
+    `holder` names it, with the number of a process where the system shows it.
+    """
+
+    holder: str
 
 
 class LocksUnsupportedError(ResemblanceError, OSError):

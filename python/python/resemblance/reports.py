@@ -136,12 +136,17 @@ class Problem:
 
 @dataclass(frozen=True)
 class CheckReport:
-    """The result of `check`. True if there are no problems."""
+    """The result of `check`. True if there are no problems.
+
+    `while_written` is true if another process had the store open for writing: then its last commit was checked, and
+    pages that no table refers to were not.
+    """
 
     documents: int
     postings: int
     problems: list[Problem]
     truncated: bool
+    while_written: bool
 
     def __bool__(self) -> bool:
         return not self.problems
