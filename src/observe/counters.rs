@@ -46,6 +46,7 @@ impl SharedCounters {
             file_writes: self.file.writes.get(),
             file_written_bytes: self.file.written_bytes.get(),
             sync_latencies: Latencies::of(&self.file.syncs),
+            turn_latencies: Latencies::of(&self.file.turn_waits),
             ..self.count.get()
         }
     }

@@ -214,6 +214,8 @@ metrics! {
     latencies_of_file {
         /// Syncs of the file.
         sync_latencies,
+        /// Waits for the turn to write, one for each turn, where several processes write the store.
+        turn_latencies,
     }
 }
 

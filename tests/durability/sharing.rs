@@ -447,6 +447,11 @@ fn a_file_that_takes_the_name_of_an_open_one_is_another_store() {
             .len(),
         200
     );
+    let metrics = reader.metrics();
+    assert_eq!(
+        (metrics.commits_followed, metrics.turn_latencies.count),
+        (80, 0)
+    );
     drop((store, reader, other));
     check_clean(&moved);
     check_clean(&path);

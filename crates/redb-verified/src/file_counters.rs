@@ -78,6 +78,8 @@ pub struct FileCounters {
     pub written_bytes: Counter,
     /// Syncs of the file.
     pub syncs: Histogram,
+    /// Waits for the turn to write a file that other processes write, too: one for each turn.
+    pub turn_waits: Histogram,
     has_failed: AtomicBool,
 }
 

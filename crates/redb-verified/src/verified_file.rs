@@ -13,6 +13,7 @@ use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 use std::thread::sleep;
+use std::time::Instant;
 
 use redb::StorageBackend;
 use xxhash_rust::xxh3::xxh3_64;
@@ -579,7 +580,11 @@ impl StorageBackend for VerifiedFile {
     fn lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<()> {
         let file = self.at_home()?;
         match is_turn(start, end) {
-            true => file.file.lock_turn(start, end)?,
+            true => {
+                let began = Instant::now();
+                file.file.lock_turn(start, end)?;
+                file.counters.turn_waits.record(began.elapsed());
+            }
             false => file.file.lock(start, end)?,
         }
         self.begin_turn(start, end)

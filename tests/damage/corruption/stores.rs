@@ -213,7 +213,7 @@ fn insert(plan: &Plan, store: &Store, model: &mut Model, number: u64) {
 }
 
 fn build(plan: &Plan) -> Built {
-    let memory = MemoryFiles::default();
+    let memory = MemoryFiles::default().alone();
     let options = memory.options(&options(plan));
     let store = options.create(PATH, plan.schema.clone()).unwrap();
     let mut model = Model::new(plan.schema.clone());
