@@ -205,11 +205,11 @@ fn shared_writers_take_turns_while_all_have_the_store_open() {
     }
     let signature = store.sketch_text(&edited(7, 1)).unwrap();
     assert!(!store.insert_if_new("near", &signature).unwrap().is_new());
-    // All of these are near each other.
+    // All of these have the same text.
     let together: Vec<Child> = (0..6)
         .map(|number| {
             let name = format!("{number}.jsonl");
-            folder.write(&name, line(&name, &edited(9, number)));
+            folder.write(&name, line(&name, &edited(9, 1)));
             let arguments = format!("add a.rsm {name} --if-new -q");
             let mut command = folder.command(&arguments);
             command.env("RESEMBLANCE_WAIT", "60").spawn().unwrap()

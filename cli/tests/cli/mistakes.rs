@@ -79,7 +79,10 @@ fn links_modes_and_streams_are_respected() {
     folder
         .run("dedup c.jsonl -o link.jsonl --force")
         .expect(4)
-        .says(&["link.jsonl is a link", "the name that it leads to, private"]);
+        .says(&[
+            "link.jsonl is a link",
+            "give the name of its target, private",
+        ]);
     assert_eq!(folder.read_text("private"), "old");
     folder.run("dedup c.jsonl -o private --force").expect(0);
     assert_eq!(folder.read_text("private").lines().count(), 4);
@@ -133,7 +136,7 @@ fn full_disk_exits_with_io() {
     folder
         .run("dedup c.jsonl -o /dev/full")
         .expect(4)
-        .says(&["/dev/full", "No space left"]);
+        .says(&["/dev/full", "no space left"]);
     let full = || Stdio::from(File::options().write(true).open("/dev/full").unwrap());
     for arguments in [
         "pairs c.jsonl",
@@ -143,7 +146,7 @@ fn full_disk_exits_with_io() {
         "completions bash",
     ] {
         let output = folder.command(arguments).stdout(full()).output().unwrap();
-        ran(output).expect(4).says(&["No space left"]);
+        ran(output).expect(4).says(&["no space left"]);
     }
     folder.run("dedup c.jsonl -o /dev/null").expect(0);
 }
@@ -197,13 +200,13 @@ fn disk_that_fills_up_loses_no_committed_document() {
         ),
     ] {
         let ran = run_limited(&folder, 4_000, arguments).expect(4);
-        ran.says(&[what, "File too large"]);
+        ran.says(&[what, "file too large"]);
         assert_eq!(folder.names(), ["c.jsonl"], "{arguments}");
     }
     folder.run("create a.rsm").expect(0);
     run_limited(&folder, 4_000, "add a.rsm c.jsonl --commit-every 500")
         .expect(4)
-        .says(&["a.rsm: ", "File too large", "committed ", "give --skip "]);
+        .says(&["a.rsm: ", "file too large", "committed ", "give --skip "]);
     let count = folder.count("a.rsm");
     assert!(
         count > 0 && count < 6_000 && count.is_multiple_of(500),

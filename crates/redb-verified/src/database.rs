@@ -150,7 +150,11 @@ impl RedbFile {
     /// # Errors
     /// Returns the errors of [`open`](Self::open).
     pub fn set_many_writers(path: &Path, options: &FileOptions, are_many: bool) -> Result<()> {
-        let (_, sharing) = open_file(path, Access::Read, options)?;
+        let as_noted = FileOptions {
+            sharing: Sharing::OneWriter,
+            ..options.clone()
+        };
+        let (_, sharing) = open_file(path, Access::Read, &as_noted)?;
         if (sharing == Sharing::ManyWriters) == are_many {
             return Ok(());
         }

@@ -154,6 +154,8 @@ struct Writing {
     syncs: u32,
     /// Pages are written to their places until the next sync.
     is_in_place: bool,
+    /// The head of a commit whose first sync was left out, because a record makes both phases one.
+    first_phase: Option<JournaledPage>,
     /// Pages that have room on the disk for certain: they were written to their places.
     placed: PageSet,
     /// The journal was left by a crash: it has to be emptied before anything is written.
@@ -522,6 +524,7 @@ impl JournaledFile {
         let (record, head) = {
             let mut waiting = self.waiting.write().ignore_poison();
             let mut pages = std::mem::take(&mut waiting.unsynced);
+            writing.first_phase = None;
             // Nobody else reads the record before it is published, and then its commit is synced.
             if let Some(head) = pages.get_mut(&0).filter(|head| is_unflushed(head)) {
                 *head = trimmed(&flushed_head(head));
@@ -637,8 +640,17 @@ impl JournaledFile {
     /// Writes what waits to its place, and what follows until the next sync.
     fn write_in_place(&self, writing: &mut Writing) -> Result<()> {
         self.checkpoint(writing, writing.note.offset)?;
-        let unsynced = std::mem::take(&mut self.waiting.write().ignore_poison().unsynced);
+        let mut unsynced = std::mem::take(&mut self.waiting.write().ignore_poison().unsynced);
         writing.is_in_place = true;
+        if let Some(first) = writing.first_phase.take()
+            && let Some(second) = unsynced.insert(0, first)
+        {
+            // Without a record the pages must be synced before the head that makes them count.
+            self.write_places(&unsynced, writing.note)?;
+            self.sync_file()?;
+            writing.placed.extend(unsynced.into_keys());
+            unsynced = BTreeMap::from([(0, second)]);
+        }
         self.write_places(&unsynced, writing.note)?;
         writing.placed.extend(unsynced.into_keys());
         Ok(())
@@ -690,8 +702,11 @@ impl JournaledFile {
     }
 
     fn sync_pages(&self, writing: &mut Writing) -> Result<()> {
-        if !writing.is_in_place && self.is_first_phase() {
-            return Ok(());
+        if !writing.is_in_place && writing.first_phase.is_none() {
+            writing.first_phase = self.first_phase();
+            if writing.first_phase.is_some() {
+                return Ok(());
+            }
         }
         writing.syncs = writing.syncs.saturating_add(1);
         let is_in_place = std::mem::take(&mut writing.is_in_place);
@@ -719,16 +734,15 @@ impl JournaledFile {
         }
     }
 
-    /// Returns true if the head describes a commit that does not count yet, so that another sync follows the head that
-    /// makes it count. Both are written in one record: a crash leaves all of it or nothing.
-    fn is_first_phase(&self) -> bool {
+    /// Returns the head that was written if it describes a commit that does not count yet, so that another sync follows
+    /// the head that makes it count. Both are written in one record: a crash leaves all of it or nothing.
+    fn first_phase(&self) -> Option<JournaledPage> {
         let waiting = self.waiting.read().ignore_poison();
+        let page = waiting.unsynced.get(&0)?;
         let mut head = [0; HEAD_BYTES];
-        let Some(page) = waiting.unsynced.get(&0) else {
-            return false;
-        };
         copy(&mut head, page);
-        Head::parse(&head).is_some_and(|head| head.has_later_commit())
+        let is_first = Head::parse(&head)?.has_later_commit();
+        is_first.then(|| page.clone())
     }
 
     fn change_length(&self, writing: &mut Writing, length: u64) -> Result<()> {
