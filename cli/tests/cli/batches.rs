@@ -67,12 +67,12 @@ fn first_bad_document_is_named_in_any_batch() {
     folder.run("add a.rsm c.jsonl").expect(3).says(&[
         "c.jsonl:4501",
         "\"7\" is already in the store",
-        "--skip 0",
+        "nothing was added",
     ]);
     folder
         .run("add a.rsm c.jsonl --commit-every 4550")
         .expect(3)
-        .says(&["c.jsonl:4501", "committed 0 documents"]);
+        .says(&["c.jsonl:4501", "nothing was added"]);
     folder
         .run("add a.rsm c.jsonl --if-new --commit-every 4550")
         .expect(3)

@@ -384,7 +384,7 @@ fn full_temporary_folder_loses_no_committed_document() {
             let parts = [
                 "temporary ",
                 " in .: ",
-                "No space left on device",
+                "no space left on device",
                 "  make room there",
             ];
             let is_clear = parts.iter().all(|part| message.contains(part));

@@ -174,7 +174,7 @@ fn every_policy_and_keep_rule_matches_a_model() {
             );
             let ran = folder.run(&arguments).expect(0);
             if keep.starts_with("quality") {
-                let reported = "without the number that --keep asks for: 35;";
+                let reported = "without the number that --keep compares: 35;";
                 assert!(ran.stderr.contains(reported), "{}", ran.stderr);
             }
             let of = |is_dropped: bool| -> String {

@@ -331,9 +331,10 @@ fn standard_output_cannot_be_input_or_store() {
         &["report", "c.jsonl", "-o", "-"],
         &["decontaminate", "in", "--against", "c.jsonl", "-o", "-"],
     ] {
-        appended(arguments, "c.jsonl").says(&["is read"]);
+        appended(arguments, "c.jsonl").says(&["an input"]);
     }
-    appended(&["pairs", "in"], "in/c.jsonl").says(&["in/c.jsonl is read", "standard output"]);
+    appended(&["pairs", "in"], "in/c.jsonl")
+        .says(&["standard output is redirected to in/c.jsonl, which is an input"]);
     for arguments in [
         &["export", "s.rsm"][..],
         &["completions", "bash"],

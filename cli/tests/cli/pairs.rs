@@ -155,5 +155,5 @@ fn by_option_selects_the_deciding_family() {
         }
     }
     let refused = folder.run("pairs c.jsonl --by simhash").expect(2);
-    refused.says(&["by", "the signatures have MinHash alone"]);
+    refused.says(&["by", "the schema has only MinHash"]);
 }
