@@ -340,7 +340,7 @@ fn standard_output_cannot_be_input_or_store() {
         &["completions", "bash"],
         &["pairs", "c.jsonl"],
     ] {
-        appended(arguments, "other.rsm").says(&["standard output is a store"]);
+        appended(arguments, "other.rsm").says(&["redirected to a store"]);
     }
     let input = File::open(folder.path("c.jsonl")).unwrap();
     let mut command = folder.command("dedup - -o c.jsonl --force");

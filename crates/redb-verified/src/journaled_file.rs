@@ -154,6 +154,8 @@ struct Writing {
     syncs: u32,
     /// Pages are written to their places until the next sync.
     is_in_place: bool,
+    /// Pages were written to their places before the last sync, and nothing was written since.
+    is_after_places: bool,
     /// The head of a commit whose first sync was left out, because a record makes both phases one.
     first_phase: Option<JournaledPage>,
     /// Pages that have room on the disk for certain: they were written to their places.
@@ -674,7 +676,12 @@ impl JournaledFile {
             if self.is_publication(writing, data)? {
                 return self.write_head(data, writing.note);
             }
+            // The second phase of a commit whose pages are at their places: a journal would hold the head alone.
+            if writing.is_after_places {
+                self.write_in_place(writing)?;
+            }
         }
+        writing.is_after_places = false;
         let is_early = writing.syncs < self.limits.after_syncs || self.limits.bytes == 0;
         if is_early && !writing.is_in_place {
             self.write_in_place(writing)?;
@@ -710,6 +717,7 @@ impl JournaledFile {
         }
         writing.syncs = writing.syncs.saturating_add(1);
         let is_in_place = std::mem::take(&mut writing.is_in_place);
+        writing.is_after_places = is_in_place;
         let has_none = self.waiting.read().ignore_poison().unsynced.is_empty();
         if is_in_place || has_none {
             return match writing.note.offset {
