@@ -677,7 +677,7 @@ impl JournaledFile {
                 return self.write_head(data, writing.note);
             }
             // The second phase of a commit whose pages are at their places: a journal would hold the head alone.
-            if writing.is_after_places {
+            if writing.is_after_places && is_unflushed(data) {
                 self.write_in_place(writing)?;
             }
         }
