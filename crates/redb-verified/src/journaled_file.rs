@@ -286,9 +286,14 @@ impl JournaledFile {
     /// Brings a follower up to the last published commit.
     fn follow(&self, known: &mut Writing) -> Result<()> {
         for _ in 0..FOLLOW_ATTEMPTS {
+            // Asked before the attempt: a writer that ends meanwhile leaves whole bytes to the next one.
+            let is_written = self.has_writer();
             if self.try_follow(known)? {
                 self.is_loaded.store(true, Ordering::Release);
                 return Ok(());
+            }
+            if !is_written && !self.has_writer() {
+                break;
             }
             sleep(FOLLOW_PAUSE);
         }
@@ -616,10 +621,15 @@ impl JournaledFile {
 
     /// The number of times that a head that looks damaged is read again, because another process may be writing it.
     pub(crate) fn read_attempts(&self) -> u32 {
-        match self.role.follows() {
+        match self.role.follows() && self.has_writer() {
             true => FOLLOW_ATTEMPTS,
             false => 0,
         }
+    }
+
+    /// Returns true if another process has the file open for writing, as far as the system shows it.
+    fn has_writer(&self) -> bool {
+        self.file.has_writer().unwrap_or(false)
     }
 
     /// Returns true if a head differs from that of the file only by stating that its commit is synced. Then other
