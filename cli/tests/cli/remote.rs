@@ -196,7 +196,7 @@ fn unreadable_remote_sources_are_reported() {
             "http://example.org/a",
             &["http:// is for servers on this machine"],
         ),
-        ("https://example.org/", &["names no file"]),
+        ("https://example.org/", &["there is no file name"]),
         ("gs://b/a", &["gs://b/a is not read", "s3:// and https://"]),
         ("hf://datasets/a", &["hf download"]),
     ] {
@@ -272,7 +272,7 @@ fn transfer_that_keeps_breaking_is_an_error() {
             });
             let url = format!("{}/b/{name}", server.url);
             let broken = run(&folder, &server, &["dedup", &url, "-o", "out.jsonl"]).expect(4);
-            let all = format!("of its {} after", bytes.len());
+            let all = format!("of its {} bytes", bytes.len());
             broken.says(&[&format!("cannot read {url}: "), &all]);
             assert!(!folder.path("out.jsonl").exists());
         }
@@ -434,7 +434,7 @@ fn unrangeable_or_changing_tables_are_reported() {
     });
     run(&folder, &server, &dedup)
         .expect(4)
-        .says(&["cannot read", &url, "were asked for"]);
+        .says(&["cannot read", &url, "bytes from "]);
     server.set(|behaviour| behaviour.breaks = 2);
     run(&folder, &server, &dedup).expect(0);
     std::fs::remove_file(folder.path("out.parquet")).unwrap();

@@ -301,7 +301,9 @@ fn any_table_or_view_is_read() {
     let is_unused = |inputs: &[&str], code| {
         let table: [&str; 2] = ["--table", "articles"];
         let ran = folder.run(&[&["pairs"], inputs, &table].concat());
-        ran.expect(code).stderr.contains("none is in tests.jsonl")
+        ran.expect(code)
+            .stderr
+            .contains("there is no SQLite database in tests.jsonl")
     };
     assert!(is_unused(&["tests.jsonl"], 1));
     assert!(!is_unused(&["tests.jsonl", "c.db"], 0));
@@ -411,7 +413,7 @@ fn a_database_is_recognized_by_content_and_read_from_a_file() {
     folder
         .run("pairs no.db")
         .expect(3)
-        .says(&["no.db is no SQLite, or damaged"]);
+        .says(&["no.db is damaged, truncated, or not SQLite"]);
     folder.write("empty.db", "");
     folder
         .run("pairs empty.db")
@@ -494,7 +496,7 @@ fn unfinished_transaction_is_reported() {
     folder
         .run("pairs d.db")
         .expect(4)
-        .says(&["d.db was left in the middle of a change"]);
+        .says(&["d.db has an unfinished change"]);
     assert!((folder.read("d.db"), folder.read("d.db-journal")) == before);
     let recovered = open(&folder, "d.db");
     assert_eq!(rows(&recovered, "SELECT count(*) FROM articles"), ["200"]);
@@ -665,10 +667,8 @@ fn verdicts_join_with_the_rows() {
         ("", 3),
     ] {
         let dedup = "dedup c.db --table articles --force";
-        folder
-            .run(&format!("{dedup} --verdicts {name}"))
-            .expect(code)
-            .says(&["another name"]);
+        let words: Vec<&str> = dedup.split(' ').chain(["--verdicts", name]).collect();
+        folder.run(&words).expect(code).says(&["another name"]);
     }
     let others = "dedup c.db --table other --text-field kept";
     folder

@@ -481,7 +481,7 @@ fn table_columns_are_selected_by_field_options() {
         let ran = folder.run(&scored).expect(0);
         assert!(
             ran.stderr
-                .contains("without the number that --keep asks for: 1"),
+                .contains("without the number that --keep compares: 1"),
             "{}",
             ran.stderr
         );
@@ -555,7 +555,7 @@ fn mistakes_with_tables_are_reported() {
             let expected = if length == 0 {
                 "an empty file"
             } else {
-                "damaged or cut short"
+                "damaged, truncated"
             };
             if !is_end_of_stream || ran.code != Some(0) {
                 ran.expect(3).says(&[&name, expected]);
