@@ -197,7 +197,10 @@ fn unreadable_remote_sources_are_reported() {
             &["http:// is for servers on this machine"],
         ),
         ("https://example.org/", &["there is no file name"]),
-        ("gs://b/a", &["gs://b/a is not read", "s3:// and https://"]),
+        (
+            "gs://b/a",
+            &["gs://b/a is neither a local file", "s3:// or https://"],
+        ),
         ("hf://datasets/a", &["hf download"]),
     ] {
         run(&folder, &server, &["pairs", input])

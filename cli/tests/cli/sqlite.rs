@@ -308,9 +308,7 @@ fn any_table_or_view_is_read() {
     assert!(is_unused(&["tests.jsonl"], 1));
     assert!(!is_unused(&["tests.jsonl", "c.db"], 0));
     for table in ["articles", "ARTICLES", "odd \"name\" */ 'x'", "v", "found"] {
-        let found = folder
-            .run(&format!("pairs c.db --table '{table}'"))
-            .expect(0);
+        let found = folder.run(&["pairs", "c.db", "--table", table]).expect(0);
         assert_eq!(found.stdout, expected, "{table}");
     }
     // In the order of the primary key, which is the other way round.

@@ -581,7 +581,7 @@ fn mistakes_with_tables_are_reported() {
     folder
         .run("dedup c.parquet -o out.jsonl")
         .expect(2)
-        .says(&["named as JSON Lines"]);
+        .says(&["has the name of JSON Lines"]);
     folder
         .run("dedup c.parquet -o out.parquet.gz")
         .expect(2)

@@ -155,7 +155,7 @@ mod tests {
         ] {
             let error = Address::parse(bad).unwrap_err().to_string();
             assert!(
-                error.starts_with(&format!("{bad} is not read: ")),
+                error.starts_with(&format!("cannot read {bad}: ")),
                 "{error}"
             );
         }
