@@ -356,6 +356,7 @@ impl JournaledFile {
             used_bytes: records.end,
             syncs: known.syncs,
             has_turn: known.has_turn,
+            has_failed: known.has_failed,
             ..Writing::default()
         };
         Ok(true)
@@ -614,9 +615,17 @@ impl JournaledFile {
         Ok(())
     }
 
-    /// Ends a turn: from now on other processes may write.
+    /// Ends a turn: from now on other processes may write. What a transaction has written without a commit is forgotten,
+    /// because others may use its pages.
     pub(crate) fn end_turn(&self) {
-        self.writing.lock().ignore_poison().has_turn = false;
+        let mut writing = self.writing.lock().ignore_poison();
+        writing.has_turn = false;
+        if self.role == Role::Peer {
+            self.waiting.write().ignore_poison().unsynced.clear();
+            writing.first_phase = None;
+            writing.is_in_place = false;
+            writing.is_after_places = false;
+        }
     }
 
     /// The number of times that a head that looks damaged is read again, because another process may be writing it.
