@@ -164,3 +164,31 @@ fn reserved_room_is_written_only_at_a_checkpoint() {
             .all(|page| disk.raw(*page) == [5; PAGE_BYTES])
     );
 }
+
+#[test]
+fn pages_of_an_aborted_turn_are_not_journaled_over_those_of_others() {
+    let disk = SmallDisk::new(1_000);
+    begun(&disk).close().unwrap();
+    let peer = || JournaledFile::new(disk.clone().into(), LIMITS, Role::Peer);
+    let (one, other) = (peer(), peer());
+    let page_five = |file: &JournaledFile| {
+        // Whoever reads the head first reads the last commit.
+        file.read(0, &mut [0; SEALED_HEAD_BYTES]).unwrap();
+        let mut page = [0; PAGE_BYTES];
+        file.read(5 * PAGE, &mut page).unwrap();
+        page
+    };
+    one.begin_turn().unwrap();
+    one.write(5 * PAGE, &[1; PAGE_BYTES]).unwrap();
+    one.end_turn();
+    other.begin_turn().unwrap();
+    other.write(5 * PAGE, &[2; PAGE_BYTES]).unwrap();
+    other.sync_data().unwrap();
+    other.end_turn();
+    assert_eq!(page_five(&one), [2; PAGE_BYTES]);
+    one.begin_turn().unwrap();
+    one.write(6 * PAGE, &[3; PAGE_BYTES]).unwrap();
+    one.sync_data().unwrap();
+    one.end_turn();
+    assert_eq!(page_five(&other), [2; PAGE_BYTES]);
+}
