@@ -412,8 +412,9 @@ impl Snapshot {
     /// same in every run over the same store, whatever the number of threads.
     ///
     /// Documents with equal signatures are compared as one. The search holds at most about 64 MiB
-    /// of signatures in memory, and briefly twice that with two threads or more. One bucket takes
-    /// 40 bytes for each of its documents and 56 for each different signature.
+    /// of signatures in memory, and briefly twice that with two threads or more. The largest bucket
+    /// takes 64 bytes for each of its documents (88 if the store has noted it as equal to another)
+    /// and 72 for each different signature.
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};

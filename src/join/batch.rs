@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::format::{CHUNK_DOCUMENTS, EqualChunk};
+use crate::format::{CHUNK_DOCUMENTS, EqualChunk, Posting};
 use crate::invariant::{OrBug, at, invariant};
 use crate::join::signature_batch::SignatureBatch;
 use crate::join::source::JoinSource;
@@ -22,6 +22,12 @@ pub(super) struct Group {
     pub(super) slot: usize,
     pub(super) fingerprint: Fingerprint,
 }
+
+/// Memory that a bucket takes for each document, in bytes, if no two have the same signature: the
+/// posting, the id, the id with the digest of the signature, the member and the group.
+pub(super) const BUCKET_DOCUMENT_BYTES: u64 =
+    (size_of::<Posting>() + 2 * size_of::<u64>() + size_of::<(u128, u64)>() + size_of::<Group>())
+        as u64;
 
 /// Groups of one bucket that are to be compared, each of `b` with each of `a` before it.
 pub(super) struct BucketPiece {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::error::Result;
 use crate::format::Posting;
+use crate::join::batch::BUCKET_DOCUMENT_BYTES;
 use crate::join::join_lanes::BucketStream;
 use crate::join::partners::for_each_within;
 use crate::join::settings::{BATCH_BYTES, Settings};
@@ -135,7 +136,8 @@ fn estimate_with(source: &Arc<dyn JoinSource>, settings: &Settings) -> Result<Jo
     expected.pairs = pairs as u64;
     expected.seconds += expected.postings as f64 * POSTING_SECONDS + signatures * SIGNATURE_SECONDS;
     let batch_bytes = (expected.documents * settings.document_bytes).min(2 * BATCH_BYTES as u64);
-    expected.memory_bytes = batch_bytes + 96 * largest + live.size_bytes() + expected.documents / 8;
+    let bucket_bytes = BUCKET_DOCUMENT_BYTES * largest;
+    expected.memory_bytes = batch_bytes + bucket_bytes + live.size_bytes() + expected.documents / 8;
     Ok(expected)
 }
 

@@ -142,7 +142,7 @@ fn join_estimate_is_near_the_actual_work() {
     );
     // A look at some of them shows that they are equal.
     assert!(expected.comparisons <= 4 * lanes, "{expected:?}");
-    assert!(expected.seconds > 0.0 && expected.memory_bytes > 300 * 96);
+    assert!(expected.seconds > 0.0 && expected.memory_bytes > 300 * 136);
 
     for schema in schemas().into_iter().step_by(one_in(3)) {
         let snapshot = filled(schema, 77);
