@@ -5,8 +5,8 @@
 //! cargo run -p resemblance-sketch --example generate_unicode_tables
 //! ```
 //!
-//! What composes with what comes before it, it asks the crate `unicode-normalization` about the scalar
-//! values that the files say are assigned.
+//! The database does not say which scalar values compose with what comes before them. For every
+//! scalar value that the files assign, the program asks the crate `unicode-normalization` instead.
 //!
 //! The tables are checked in because hashes of texts must not change with the compiler or with a
 //! dependency. A test compares them with what this program generates.
@@ -51,7 +51,7 @@ pub(crate) fn tables() -> Result<[(&'static str, String); 5], String> {
     ])
 }
 
-/// Those of assigned scalar values that may change with what comes before or after them.
+/// Returns the assigned scalar values that may change with what comes before or after them.
 fn unsettled(assigned: &[Range]) -> Vec<Range> {
     let is_unsettled = |number: &u32| {
         let c = char::from_u32(*number);
@@ -65,13 +65,13 @@ fn unsettled(assigned: &[Range]) -> Vec<Range> {
     numbers.map(|number| [number, number]).collect()
 }
 
-/// A line for each row.
+/// Formats one line for each row.
 fn table<const COLUMNS: usize>(rows: Vec<[u32; COLUMNS]>) -> String {
     let line = |row: [u32; COLUMNS]| row.map(|number| format!("{number:x}")).join(" ") + "\n";
     rows.into_iter().map(line).collect()
 }
 
-/// The fields of each line that has any: what stands between semicolons, up to a `#`.
+/// Returns the fields of each line that has any: the text between semicolons, up to a `#`.
 fn lines(file: &'static str) -> impl Iterator<Item = Vec<&'static str>> {
     let lines = file.lines();
     let lines = lines.map(|line| line.split('#').next().unwrap_or_default());
@@ -98,8 +98,8 @@ fn code_point(digits: &str) -> Result<u32, String> {
     u32::from_str_radix(digits, 16).map_err(|error| format!("{digits:?}: {error}"))
 }
 
-/// The same code points in ascending ranges that do not touch. No two of `ranges` overlap but for
-/// those of category Nl, which are Alphabetic too.
+/// The same code points in ascending ranges that do not touch. Ranges overlap only where a code
+/// point of category Nl is Alphabetic as well.
 fn joined(mut ranges: Vec<Range>) -> Vec<Range> {
     ranges.sort_unstable();
     let mut joined: Vec<Range> = Vec::new();
@@ -128,11 +128,12 @@ fn gaps(ranges: &[Range]) -> Vec<Range> {
     gaps
 }
 
-/// Lower-case mappings: first, last, step, what the first becomes, and the second scalar value of a
-/// mapping to two, else 0.
+/// Lower-case mappings: first and last code point, step, the mapping of the first, and the second
+/// scalar value where the mapping has two (else 0).
 type Mapping = [u32; 5];
 
-/// Mappings to one scalar value as runs of equal differences, and those to two one by one.
+/// Returns mappings to one scalar value as runs of equal differences, and each mapping to two
+/// scalar values by itself.
 fn lower_case() -> Result<Vec<Mapping>, String> {
     let mut runs = Vec::new();
     for (from, to) in full_mappings()? {
@@ -146,7 +147,8 @@ fn lower_case() -> Result<Vec<Mapping>, String> {
     Ok(runs)
 }
 
-/// Unconditional full mappings: those of `SpecialCasing.txt` take the place of the simple ones.
+/// Returns the unconditional full mappings. An entry of `SpecialCasing.txt` replaces the simple
+/// mapping.
 fn full_mappings() -> Result<BTreeMap<u32, Vec<u32>>, String> {
     let mut mappings = BTreeMap::new();
     for fields in lines(SIMPLE_LOWERCASE) {
@@ -165,8 +167,9 @@ fn full_mappings() -> Result<BTreeMap<u32, Vec<u32>>, String> {
     Ok(mappings)
 }
 
-/// Continues the last run if `number` is one or two behind it, as the run's step is, and the
-/// difference is the same. Capital letters of many scripts alternate with their small ones.
+/// Extends the last run if `number` follows it at the run's step, one or two, with the same
+/// difference. Otherwise begins a new run. Capital letters of many scripts alternate with their
+/// small ones.
 fn extend(runs: &mut Vec<Mapping>, number: u32, lower: u32) {
     if let Some([first, last, step, first_lower, 0]) = runs.last_mut() {
         let gap = number - *last;

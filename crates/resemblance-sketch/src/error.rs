@@ -1,6 +1,6 @@
-//! Errors between texts and codes.
+//! The errors of this crate.
 
-/// An error of this crate. The variants differ in what the caller can do about them.
+/// An error of this crate. Variants are grouped by what the caller can do about them.
 ///
 /// ```
 /// use resemblance_sketch::{MinHash, Schema, SketchError};
@@ -10,7 +10,7 @@
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SketchError {
-    /// An invariant of this crate is broken: a fault of ours, and not the caller's. Please report it.
+    /// A broken invariant: a bug in this crate, not a mistake of the caller. Please report it.
     #[error("internal error: {what} ({file}:{line}); please report this as a bug")]
     Bug {
         /// The condition that is broken.
@@ -20,7 +20,7 @@ pub enum SketchError {
         /// Its line.
         line: u32,
     },
-    /// A parameter is out of its range: correct the call.
+    /// A parameter is out of range. Correct the call.
     #[error("{parameter}: found {found}, expected {expected}")]
     InvalidParameter {
         /// The name of the parameter.
@@ -42,7 +42,7 @@ pub enum SketchError {
         /// The value that the schema, or the other signature, requires.
         expected: String,
     },
-    /// The schema bytes were written by a newer release in a version that this one cannot read.
+    /// A newer release wrote the schema bytes, in a version that this release cannot read.
     #[error(
         "the schema bytes have version {found}, and this release reads up to {supported}; use a newer \
          release"
@@ -53,7 +53,7 @@ pub enum SketchError {
         /// The newest version that this release reads.
         supported: u16,
     },
-    /// Bytes that were read, such as those of saved document frequencies, are damaged.
+    /// Bytes that were read, such as saved document frequencies, are damaged.
     #[error("damaged: {place}: {detail}")]
     Corrupt {
         /// The part that is damaged.
@@ -61,13 +61,15 @@ pub enum SketchError {
         /// The value that was found there and the one that was expected.
         detail: String,
     },
-    /// This build hashes differently from the one that made the schema: its matches would be wrong.
+    /// This build computes different hashes from the build that made the schema, so its matches
+    /// would be wrong.
     #[error("self-test: {detail}; this build hashes differently from the one that made the store")]
     SelfTest {
         /// The value that differs.
         detail: String,
     },
-    /// The crate was built without a feature that the schema needs. Build it with the feature.
+    /// The schema requires a feature that is not part of this build. Build the crate with the
+    /// feature.
     #[error("{needed_by}: requires the feature `{feature}`, which is not part of this build")]
     MissingFeature {
         /// The part of the schema.
@@ -75,19 +77,18 @@ pub enum SketchError {
         /// The name of the feature.
         feature: &'static str,
     },
-    /// A text that is read as bytes is not UTF-8.
+    /// Bytes that should be text are not UTF-8.
     #[error("the text is not UTF-8 at byte {offset_bytes}; convert it, or leave it out")]
     NotUtf8 {
-        /// The offset in the text of the first wrong byte, or of the beginning of a sequence that
-        /// is cut short.
+        /// The offset of the first invalid byte, or of the start of a truncated sequence.
         offset_bytes: u64,
     },
     /// A reader or a writer that the caller passed failed.
     #[error("{action}: {source}")]
     Io {
-        /// The action that failed.
+        /// The action that failed, such as reading a text.
         action: String,
-        /// Its error.
+        /// The error of the reader or writer.
         #[source]
         source: std::io::Error,
     },
@@ -146,5 +147,5 @@ impl SketchError {
     }
 }
 
-/// A result with [`SketchError`].
+/// A result whose error is [`SketchError`].
 pub type Result<T, E = SketchError> = std::result::Result<T, E>;

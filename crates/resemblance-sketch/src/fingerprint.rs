@@ -8,11 +8,11 @@ use crate::error::{Result, SketchError};
 /// The widths of fingerprints, in bits.
 pub(crate) const WIDTHS: [u16; 4] = [32, 64, 128, 256];
 
-/// A fingerprint of 32, 64, 128 or 256 bits, such as SimHash or a perceptual hash of an image: two are as near
-/// as few bits differ.
+/// A fingerprint of 32, 64, 128 or 256 bits, such as a SimHash or the perceptual hash of an image.
+/// The fewer bits differ between two fingerprints, the more similar they are.
 ///
-/// It is made from an integer, from 32 bytes of which the first has the highest bits, or from hexadecimal digits,
-/// one for four bits, and prints as those.
+/// Create one from an integer, from 32 bytes (the first byte holds the highest bits), or by parsing
+/// hexadecimal digits. It prints as hexadecimal digits.
 ///
 /// ```
 /// use resemblance_sketch::{Fingerprint, Signature};
@@ -26,7 +26,7 @@ pub(crate) const WIDTHS: [u16; 4] = [32, 64, 128, 256];
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fingerprint {
     bits: u16,
-    /// The highest first, so that fingerprints of a width are ordered as numbers.
+    /// The highest word first, so that fingerprints of one width sort as numbers.
     words: [u64; 4],
 }
 
@@ -38,7 +38,8 @@ impl Fingerprint {
         self.bits
     }
 
-    /// The number of bits in which two differ; `None` if they have different widths.
+    /// Returns the number of bits in which two fingerprints differ, or `None` if their widths
+    /// differ.
     #[must_use]
     #[inline]
     pub fn hamming(&self, other: &Self) -> Option<u32> {
@@ -52,7 +53,7 @@ impl Fingerprint {
         words.map(|(a, b)| (a ^ b).count_ones()).sum()
     }
 
-    /// The bits in which two differ.
+    /// Returns the bits in which two fingerprints differ.
     #[inline]
     pub(crate) fn xor(&self, other: &Self) -> Self {
         let mut words = self.words;
@@ -60,7 +61,7 @@ impl Fingerprint {
         Self { words, ..*self }
     }
 
-    /// 64 bits: those from 64 · `word` on, counted from the least significant.
+    /// Returns 64 bits, starting at bit 64 · `word`; bit 0 is the least significant.
     #[inline]
     pub const fn word(&self, word: usize) -> u64 {
         let [fourth, third, second, first] = self.words;
@@ -72,7 +73,7 @@ impl Fingerprint {
         }
     }
 
-    /// The fingerprint as an integer; `None` if it has 256 bits.
+    /// Returns the fingerprint as an integer, or `None` if it has 256 bits.
     #[inline]
     pub(crate) fn number(&self) -> Option<u128> {
         let number = u128::from(self.word(1)) << 64 | u128::from(self.word(0));
@@ -88,7 +89,7 @@ impl Fingerprint {
         }
     }
 
-    /// Appends its bytes, the lowest bits first.
+    /// Appends the bytes of the fingerprint, the lowest bits first.
     #[inline]
     pub fn append_le_bytes(&self, bytes: &mut Vec<u8>) {
         let end = bytes.len() + usize::from(self.bits / 8);
@@ -98,7 +99,8 @@ impl Fingerprint {
         bytes.truncate(end);
     }
 
-    /// The fingerprint of bytes, the lowest bits first; `None` for another number of them than a width has.
+    /// Returns the fingerprint with these bytes, the lowest bits first, or `None` unless there are
+    /// 4, 8, 16 or 32 bytes.
     #[inline]
     pub fn from_le_bytes(bytes: &[u8]) -> Option<Self> {
         let bits = u16::try_from(bytes.len() * 8).ok()?;
@@ -142,7 +144,7 @@ impl From<[u8; 32]> for Fingerprint {
     }
 }
 
-/// All hexadecimal digits.
+/// Prints all hexadecimal digits, leading zeros included.
 impl fmt::Display for Fingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let digits = usize::from(self.bits / 4);
@@ -157,7 +159,7 @@ impl FromStr for Fingerprint {
 
     /// # Errors
     ///
-    /// [`SketchError::InvalidParameter`] for anything but 8, 16, 32 or 64 hexadecimal digits.
+    /// [`SketchError::InvalidParameter`] unless the text is 8, 16, 32 or 64 hexadecimal digits.
     fn from_str(text: &str) -> Result<Self> {
         let refused = || {
             let shown: String = text.chars().take(80).collect();

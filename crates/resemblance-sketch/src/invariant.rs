@@ -1,4 +1,4 @@
-//! A case that cannot happen is [`SketchError::Bug`], never a value.
+//! Cases that cannot happen return [`SketchError::Bug`], never a made-up value.
 
 use std::panic::Location;
 

@@ -1,5 +1,6 @@
-//! Sketches for near-duplicate search: texts become features, features signatures, and signatures
-//! the codes by which an index finds them. No I/O, no store, no threads.
+//! Sketches for near-duplicate search. Texts become features, features become signatures, and
+//! signatures become the codes by which an index finds them. The crate does no I/O, keeps no store
+//! and starts no threads.
 //!
 //! ```
 //! use resemblance_sketch::{MinHash, Schema, Text};
@@ -15,22 +16,22 @@
 //! # Ok::<(), resemblance_sketch::SketchError>(())
 //! ```
 //!
-//! - [`Schema`] states how documents become signatures and how they are compared;
-//!   [`Text`] how a text is cut into shingles, [`MinHash`], [`SimHash`] and [`Containment`] how
-//!   these are sketched.
-//! - [`Sketcher`] makes [`Signature`]s, in any thread. [`Fingerprint`] holds up to 256 bits that were
-//!   made elsewhere.
+//! - [`Schema`] states how documents become signatures and how these are compared. [`Text`] states
+//!   how a text is cut into shingles; [`MinHash`], [`SimHash`] and [`Containment`] state how
+//!   shingles are sketched.
+//! - [`Sketcher`] makes [`Signature`]s, in any thread. [`Fingerprint`] holds up to 256 bits that
+//!   another program computed.
 //! - [`exact`] computes the similarities that signatures estimate.
-//! - [`lanes`] turns signatures into codes: bands of MinHash values, permuted tables of fingerprints,
-//!   and the choice of both for a threshold and a recall.
+//! - [`lanes`] turns signatures into codes: bands of MinHash values and permuted tables of
+//!   fingerprints. It chooses both for a threshold and a recall.
 //!
-//! The crate `resemblance` is a durable store of such signatures. Hashes are frozen by its
-//! `format-spec.md`, and do not change with the platform or the release.
+//! The crate `resemblance` stores such signatures durably. Its `format-spec.md` freezes the hashes:
+//! they do not change with the platform or the release.
 //!
 //! # Features
 //!
-//! None by default. `languages` has those steps of [`Text`] that know a language: stop words and
-//! stems.
+//! No feature is enabled by default. `languages` adds the steps of [`Text`] that know a language:
+//! stop words and stems.
 
 mod error;
 pub mod fingerprint;
@@ -56,7 +57,7 @@ pub use sketch::{
 };
 pub use text::{Language, ShingleUnit, Text, UNICODE_VERSION};
 
-/// The examples of the README, held to be true.
+/// Runs the examples of the README as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 mod readme {}

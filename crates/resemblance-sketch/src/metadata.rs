@@ -1,17 +1,17 @@
-//! The one place that turns structures into bytes with serde and bincode.
+//! The only place that encodes structures as bytes, with serde and bincode.
 //!
-//! The encoding is fixed: little-endian integers of their natural width, `f64` as its bits,
-//! `Option` as one byte, enum variants as `u32`, sequences as a `u64` count and their elements,
-//! structures as their fields in order. `format-spec.md` documents it, so that another encoder
-//! could take over.
+//! The encoding is fixed. Integers are little-endian and have their natural width; an `f64` is its
+//! bits; an `Option` begins with one byte; an enum begins with its variant as a `u32`; a sequence
+//! is a `u64` count and its elements; a structure is its fields in order. `format-spec.md`
+//! documents it, so that a different encoder could replace this one.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::{Result, SketchError};
 
-/// The maximum size of a descriptor. No real one is nearly as large; a damaged count must not ask
-/// for more.
+/// The maximum size of an encoded structure. Real ones are far smaller; the limit keeps a damaged
+/// count from allocating memory.
 const SIZE_LIMIT_BYTES: usize = 1 << 24;
 
 fn configuration() -> impl bincode::config::Config {
@@ -24,7 +24,7 @@ pub fn encode(place: &str, value: &impl Serialize) -> Result<Vec<u8>> {
         .map_err(|error| SketchError::corrupt(place, format!("cannot be encoded: {error}")))
 }
 
-/// Decodes all of `bytes`: something left over is damage.
+/// Decodes all of `bytes`; left-over bytes count as damage. `place` names the bytes in errors.
 pub fn decode<T: DeserializeOwned>(place: &str, bytes: &[u8]) -> Result<T> {
     let (value, used) = bincode::serde::decode_from_slice(bytes, configuration())
         .map_err(|error| SketchError::corrupt(place, format!("cannot be decoded: {error}")))?;

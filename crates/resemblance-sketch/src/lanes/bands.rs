@@ -1,4 +1,4 @@
-//! MinHash bands: their number, their length, and the code of a band.
+//! MinHash bands: how many there are, how long they are, and how a band becomes a code.
 
 use std::fmt;
 
@@ -9,11 +9,11 @@ use crate::error::{Result, SketchError};
 
 /// The division of a MinHash signature's values into bands.
 ///
-/// Band `i` holds the `rows` values from `i * rows` on; values beyond `bands * rows` are in no
-/// band. Two signatures become candidates of each other when they agree in all rows of at least
-/// one band. If the sets have Jaccard similarity `s`, a row agrees with probability `s`, so the
-/// pair is found with [probability](Banding::probability) `1 - (1 - s^rows)^bands` (Leskovec,
-/// Rajaraman and Ullman, *Mining of Massive Datasets*, section 3.4).
+/// Band `i` holds the `rows` values that begin at value `i * rows`. Values beyond `bands * rows`
+/// belong to no band. Two signatures are candidates if they agree in all rows of at least one band.
+/// If the sets have Jaccard similarity `s`, a row agrees with probability `s`, so the pair is found
+/// with [probability](Banding::probability) `1 - (1 - s^rows)^bands` (Leskovec, Rajaraman and
+/// Ullman, *Mining of Massive Datasets*, section 3.4).
 ///
 /// ```
 /// use resemblance_sketch::Banding;
@@ -32,9 +32,9 @@ pub struct Banding {
 }
 
 impl Banding {
-    /// The banding that finds a share of at least `recall` of the pairs whose similarity is
-    /// `threshold`, with as few false candidates as the number of `values` allows. Unequal values are
-    /// equal with the probability `chance`.
+    /// Returns the banding that finds at least the share `recall` of the pairs with similarity
+    /// `threshold`, with as few false candidates as this number of `values` allows. `chance` is the
+    /// probability that unequal values become equal when they are cut.
     ///
     /// It has the largest number of rows for which some number of bands, at most `values / rows`,
     /// reaches the recall; then the smallest such number of bands. `values` is at least 1,
@@ -42,8 +42,8 @@ impl Banding {
     ///
     /// # Errors
     ///
-    /// [`SketchError::InvalidParameter`] if a parameter is out of its range, or if even bands of one row
-    /// (`values` of them) miss the recall.
+    /// [`SketchError::InvalidParameter`] if a parameter is out of range, or if even `values` bands
+    /// of one row do not reach the recall.
     pub(crate) fn by_recall(values: u16, threshold: f64, recall: f64, chance: f64) -> Result<Self> {
         SketchError::require(values != 0, "values", values, "at least 1")?;
         check_threshold("threshold", threshold)?;
@@ -69,7 +69,7 @@ impl Banding {
         Err(SketchError::invalid("recall", recall, expected))
     }
 
-    /// A banding chosen by hand, for signatures of `values` values.
+    /// Creates a banding with given numbers of bands and rows, for signatures of `values` values.
     ///
     /// # Errors
     ///
@@ -90,15 +90,15 @@ impl Banding {
     }
 
     /// Returns the banding of about `values` values whose [curve](Self::approximate_threshold) is
-    /// steepest nearest to a similarity: the number of rows `r` for which `(1 / b)^(1 / r)` with `b
-    /// = values / r` bands, rounded down, is closest, and of equally close ones the most rows
-    /// (Leskovec, Rajaraman and Ullman, section 3.4.2). It finds some 63 % of the pairs at that
-    /// similarity; the bands of a [recall](crate::MinHash::recall) find the share that they
-    /// promise.
+    /// steepest near a similarity (Leskovec, Rajaraman and Ullman, section 3.4.2). With `r` rows
+    /// there are `b = values / r` bands, rounded down, and the curve is steepest near `(1 / b)^(1 /
+    /// r)`. The function chooses the `r` that comes closest, and the greatest one if several are
+    /// equally close. Such bands find about 63 % of the pairs at that similarity. Use a
+    /// [recall](crate::MinHash::recall) instead to get bands that find a given share.
     ///
     /// # Errors
     ///
-    /// [`SketchError::InvalidParameter`] if `values` is 0 or the similarity not in (0, 1].
+    /// [`SketchError::InvalidParameter`] if `values` is 0 or the similarity is not in (0, 1].
     ///
     /// ```
     /// use resemblance_sketch::Banding;
@@ -124,9 +124,10 @@ impl Banding {
         Ok(best)
     }
 
-    /// The areas of the S-curve beside a threshold: of false positives, below it and under the curve, and of
-    /// false negatives, above it and over the curve. Each is at most 1. Bands with the least sum find 40 % of the
-    /// pairs at the threshold 0.8 with 128 values.
+    /// Returns the two areas beside the S-curve at a threshold: the false positives (under the
+    /// curve, below the threshold) and the false negatives (over the curve, above it). Each is at
+    /// most 1. Minimising their sum is the usual rule elsewhere, but the bands it chooses for 128
+    /// values at threshold 0.8 find only 40 % of the pairs at the threshold.
     ///
     /// ```
     /// use resemblance_sketch::Banding;
@@ -170,14 +171,14 @@ impl Banding {
         self.rows
     }
 
-    /// The number of values that the bands take from a signature, `bands * rows`.
+    /// The number of signature values that the bands use, `bands * rows`.
     #[inline]
     pub(crate) fn values(self) -> u32 {
         u32::from(self.bands) * u32::from(self.rows)
     }
 
-    /// The probability, in [0, 1], that a pair of this Jaccard similarity shares a band and is
-    /// therefore found. A similarity outside [0, 1] counts as the nearer end; NaN gives NaN.
+    /// Returns the probability, in [0, 1], that a pair of this Jaccard similarity shares a band and
+    /// is therefore found. Similarities outside [0, 1] are clamped; NaN returns NaN.
     ///
     /// ```
     /// use resemblance_sketch::Banding;
@@ -194,10 +195,10 @@ impl Banding {
         -(f64::from(self.bands) * (-band).ln_1p()).exp_m1()
     }
 
-    /// The similarity near which the S-curve is steepest: `(1/bands)^(1/rows)`, at which a pair is
-    /// found with a probability of 1 - (1 - 1/bands)^bands, 0.63 or more (Leskovec, Rajaraman and
-    /// Ullman, section 3.4.2). It is not the similarity above which pairs are found reliably: that is
-    /// the [threshold](crate::MinHash::threshold) of a schema.
+    /// Returns the similarity near which the S-curve is steepest, `(1/bands)^(1/rows)` (Leskovec,
+    /// Rajaraman and Ullman, section 3.4.2). A pair of that similarity is found with probability
+    /// 1 - (1 - 1/bands)^bands, which is at least 0.63. Pairs are found reliably only above the
+    /// [threshold](crate::MinHash::threshold) of a schema.
     ///
     /// ```
     /// use resemblance_sketch::Banding;
@@ -213,11 +214,11 @@ impl Banding {
             .powf(f64::from(self.rows).recip())
     }
 
-    /// The expected number of candidates of a query among this many documents, if each of them
-    /// has the similarity `background` to it: `documents * probability(background)`. For a
-    /// real corpus, put the mean of [`probability`](Self::probability) over its pairs in the place of
-    /// the second factor. Unequal bands whose codes are equal by chance are not counted: with codes of
-    /// 40 bits they add `documents * bands / 2^40`.
+    /// Returns the expected number of candidates of a query among this many documents, if each
+    /// document has the similarity `background` to it: `documents * probability(background)`. For a
+    /// real corpus, replace the second factor by the mean of [`probability`](Self::probability)
+    /// over its pairs. The result does not count unequal bands whose codes collide: with 40-bit
+    /// codes they add `documents * bands / 2^40`.
     ///
     /// ```
     /// use resemblance_sketch::Banding;
@@ -246,8 +247,9 @@ pub(crate) fn check_recall(recall: f64) -> Result<()> {
     SketchError::require(is_within, "recall", recall, expected)
 }
 
-/// The amount by which a probability may miss the recall. Without it rounding, which differs between
-/// platforms, would decide where the two are equal: one row at threshold 0.1 reaches recall 0.1.
+/// The amount by which a probability may fall short of the recall. Without it, rounding (which
+/// differs between platforms) would decide where both are equal: one row at threshold 0.1 reaches
+/// exactly recall 0.1.
 const ROUNDING: f64 = 1e-12;
 
 /// The smallest number in `1..=max` for which `holds` is true. It must be true for `max`, and for all
@@ -282,7 +284,7 @@ impl From<Banding> for (u16, u16) {
     }
 }
 
-/// "13 x 7": bands, then rows.
+/// Prints bands, then rows: "13 x 7".
 impl fmt::Display for Banding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} x {}", self.bands, self.rows)
@@ -294,36 +296,36 @@ pub(super) const MIN_CODE_BITS: u8 = 32;
 /// The greatest number of bits in a band's code.
 pub(super) const MAX_CODE_BITS: u8 = 64;
 
-/// The greatest number of rows that are hashed from one buffer on the stack.
+/// The greatest number of rows that a stack buffer holds for hashing.
 const BUFFERED_ROWS: usize = 64;
 
-/// The greatest number of rows that are hashed from a short buffer: to clear the longer one costs as much as to
-/// hash them.
+/// The greatest number of rows that the short buffer holds. Clearing the long buffer would take as
+/// long as hashing so few rows.
 const FEW_ROWS: usize = 8;
 
-/// The number of rows that lead the code of a band, if it has more.
+/// The number of rows that determine the first bits of a band's code, if the band has more rows.
 pub(super) const LEADING_ROWS: u16 = 2;
 
-/// The least number of bits of a value with which rows lead. Two rows of fewer bits are alike in
-/// too many documents to find any by them, and would determine too little in the first bits of a
-/// code.
+/// The minimum number of bits of a value for rows to lead a code. Two narrower rows are equal in
+/// too many documents to be a useful key, and would fill too few of the first bits of a code.
 pub(super) const MIN_LEADING_BITS: u8 = 8;
 
-/// The number of bits of a code that the leading rows get.
+/// Returns the number of bits of a code that the leading rows determine.
 #[inline]
 pub(super) const fn leading_bits(code_bits: u8) -> u8 {
     code_bits * 3 / 5
 }
 
-/// The code of a band of `code_bits` bits, 32 to 64. Frozen by the format.
+/// Returns the code of a band, with `code_bits` bits, 32 to 64. Frozen by the format.
 ///
-/// Hashes are XXH3-64, seed 0, of rows as little-endian 32-bit words, of which the top bits are taken.
-/// Where rows do not lead, and of one or two rows, it is the hash of all rows. Where they lead, the hash of the first two rows
-/// is in the first three fifths of the code, and that of the others in the rest: the documents that share
-/// the first two rows are neighbours, so the bands can be asked as bands of two rows as well.
+/// Rows are hashed as little-endian 32-bit words with XXH3-64, seed 0, and the code takes the top
+/// bits of the hash. If rows do not lead, or there are only one or two, the code is the hash of all
+/// rows. If they lead, the first three fifths of the code hold the hash of the first two rows, and
+/// the rest holds the hash of the others. Documents that share the first two rows are then
+/// neighbours, so that a query can also use the bands as bands of two rows.
 ///
-/// The band's number is not hashed: every band has its own lane, so equal codes of two bands are never
-/// compared.
+/// The band's number is not hashed. Every band has its own lane, so codes of different bands are
+/// never compared.
 #[inline]
 pub(super) fn band_code(rows: &[u32], code_bits: u8, rows_lead: bool) -> u64 {
     debug_assert!((MIN_CODE_BITS..=MAX_CODE_BITS).contains(&code_bits));
@@ -352,7 +354,7 @@ fn hash_rows(rows: &[u32]) -> u64 {
     hasher.digest()
 }
 
-/// Writes the bytes of the first rows for which the buffer has room to its head, and returns them.
+/// Writes the bytes of the first rows that fit into the buffer, and returns those bytes.
 fn little_endian<'a>(rows: &[u32], buffer: &'a mut [u8]) -> &'a [u8] {
     let (words, _) = buffer.as_chunks_mut::<4>();
     for (word, row) in words.iter_mut().zip(rows) {
@@ -369,7 +371,7 @@ mod tests {
     #[test]
     fn band_probability_is_precise_for_small_values() {
         let banding = Banding::explicit(2, 32, 64).unwrap();
-        // 1 - (1 - x)^2 = 2x - x^2 with x = 10^-32, of which 1 - x keeps nothing.
+        // 1 - (1 - x)^2 = 2x - x^2 with x = 10^-32, which vanishes in 1 - x.
         let found = banding.probability(0.1);
         assert!((found / 2e-32 - 1.0).abs() < 1e-12, "{found}");
         assert_eq!(banding.probability(0.0), 0.0);
@@ -416,7 +418,7 @@ mod tests {
         assert_eq!((usual.bands(), usual.rows()), (13, 7));
         assert!((usual.probability(0.8) - 0.953).abs() < 0.0005);
         assert_eq!(usual.to_string(), "13 x 7");
-        // The rule of least area gives 9 x 13, which finds 40 % at the threshold.
+        // The least-area rule chooses 9 x 13, which finds 40 % at the threshold.
         let least_area = Banding::explicit(9, 13, 128).unwrap();
         assert!((least_area.probability(0.8) - 0.40).abs() < 0.005);
         let equal = Banding::by_recall(128, 1.0, 0.999_999, 0.0).unwrap();
@@ -425,7 +427,8 @@ mod tests {
         assert!(large.probability(0.5) >= 0.95);
     }
 
-    /// datasketch, and most others, weigh the two areas alike: 9 bands of 13 rows for 0.8 with 128 values.
+    /// datasketch and most other libraries weigh the two areas equally: 9 bands of 13 rows for
+    /// threshold 0.8 with 128 values.
     #[test]
     fn least_area_banding_agrees_with_datasketch() {
         for (values, threshold, expected) in [(128, 0.8, (9, 13)), (128, 0.5, (25, 5))] {
@@ -549,7 +552,8 @@ mod tests {
     fn band_codes_are_uniform() {
         // 2^16 codes of consecutive, small rows in 256 cells by their top 8 bits: chi-square with
         // 255 degrees of freedom has mean 255 and standard deviation 22.6; the bound is mean + 6
-        // deviations, passed by chance with probability below 10^-6. The lowest 8 bits alike.
+        // deviations, exceeded by chance with probability below 10^-6. The same holds for the
+        // lowest 8 bits.
         for bits in [32, 40, 64] {
             let (mut top, mut bottom) = ([0_u32; 256], [0_u32; 256]);
             for i in 0..65_536_u32 {

@@ -22,7 +22,7 @@ pub enum LaneRole {
     Band(u16),
     /// A SimHash table, numbered from 0.
     Table(u16),
-    /// The hashes of kept shingles, of which a document has any number.
+    /// The hashes of kept shingles; a document has any number of them.
     Kept,
 }
 
@@ -37,28 +37,30 @@ impl fmt::Display for LaneRole {
     }
 }
 
-/// The seed for hashes of keys, so that they differ from everything that is hashed with seed 0 (bands,
-/// checksums of callers): the bytes "key lane" as a big-endian number. Frozen by the format.
+/// The seed for hashes of keys: the bytes "key lane" as a big-endian number. It keeps them
+/// different from everything that is hashed with seed 0 (bands, checksums of callers). Frozen by
+/// the format.
 const KEY_SEED: u64 = 0x6b65_7920_6c61_6e65;
 
-/// The code of a key: its XXH3-64 hash with the seed `KEY_SEED`. Frozen by the format.
+/// Returns the code of a key: its XXH3-64 hash with the seed `KEY_SEED`. Frozen by the format.
 #[inline]
 pub fn hash_key(key: &[u8]) -> u64 {
     xxh3_64_with_seed(key, KEY_SEED)
 }
 
-/// The bits that all codes of a bucket share: the first `length` bits after a shift to the left by
+/// The bits that all codes of a bucket share: the first `length` bits after a left shift by
 /// `shift`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BucketBits {
-    /// The bits in front of them.
+    /// The number of bits before them.
     pub shift: u32,
     /// Their number, 1 to 64.
     pub length: u8,
 }
 
 impl BucketBits {
-    /// The bucket of a code, in the order of the codes, spread over all numbers of 64 bits.
+    /// Returns the bucket of a code. Buckets are ordered as codes are, and spread over the full
+    /// range of 64 bits.
     #[inline]
     pub fn bucket(self, code: u64) -> u64 {
         debug_assert!((1..=64).contains(&self.length));
@@ -67,10 +69,10 @@ impl BucketBits {
     }
 }
 
-/// The code of a document in a lane.
+/// A document's code in one lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LaneCode {
-    /// Its number in its [`LaneSet`].
+    /// The number of the lane in its [`LaneSet`].
     pub lane: u16,
     /// The code.
     pub code: u64,
@@ -82,7 +84,7 @@ pub struct LaneCode {
 pub struct LaneSet {
     /// The banding, and the bits of a band's code.
     banding: Option<(Banding, u8)>,
-    /// True if the first rows of a band lead its code.
+    /// True if the first rows of a band determine the first bits of its code.
     rows_lead: bool,
     design: Option<TableDesign>,
     /// The bits of a kept hash, if there is a lane for these.
@@ -90,18 +92,19 @@ pub struct LaneSet {
 }
 
 impl LaneSet {
-    /// The lanes of a schema: MinHash bands with the bits of their codes, and SimHash tables.
+    /// Creates the lanes of a schema: MinHash bands with the number of bits of their codes, and
+    /// SimHash tables.
     ///
     /// # Errors
     ///
-    /// [`SketchError::InvalidParameter`] if a code has fewer than 32 or more than 64 bits, or there are more
-    /// bands than can be numbered.
+    /// [`SketchError::InvalidParameter`] if a code has fewer than 32 or more than 64 bits, or there
+    /// are more than 64,535 bands.
     pub fn new(banding: Option<(Banding, u8)>, design: Option<TableDesign>) -> Result<Self> {
         if let Some((banding, code_bits)) = banding {
             let expected = format_args!("{MIN_CODE_BITS} to {MAX_CODE_BITS}");
             let is_valid = (MIN_CODE_BITS..=MAX_CODE_BITS).contains(&code_bits);
             SketchError::require(is_valid, "code_bits", code_bits, expected)?;
-            // Lanes have numbers of 16 bits, and the key and at most 256 tables need numbers, too.
+            // Lane numbers have 16 bits, and the key and up to 256 tables need numbers as well.
             let max_bands = u16::MAX - 1_000;
             let expected = format_args!("at most {max_bands}");
             let is_valid = banding.bands() <= max_bands;
@@ -115,7 +118,7 @@ impl LaneSet {
         })
     }
 
-    /// These lanes with other tables.
+    /// Returns these lanes with different tables.
     #[inline]
     pub fn with_design(self, design: TableDesign) -> Self {
         Self {
@@ -124,7 +127,7 @@ impl LaneSet {
         }
     }
 
-    /// Returns the lanes of values of this number of bits.
+    /// Returns these lanes for MinHash values with this number of bits.
     #[inline]
     pub fn of_value_bits(self, bits: u8) -> Self {
         Self {
@@ -133,13 +136,13 @@ impl LaneSet {
         }
     }
 
-    /// Returns the lanes with one for kept hashes of this number of bits, or without.
+    /// Returns these lanes with a lane for kept hashes of this number of bits, or without one.
     #[inline]
     pub(crate) fn with_kept_hashes(self, kept_bits: Option<u8>) -> Self {
         Self { kept_bits, ..self }
     }
 
-    /// The roles in the order of the lanes' numbers.
+    /// Returns the roles of the lanes in the order of their numbers.
     #[inline]
     pub fn roles(&self) -> impl Iterator<Item = LaneRole> + use<> {
         let bands = (0..self.band_count()).map(LaneRole::Band);
@@ -155,13 +158,14 @@ impl LaneSet {
         self.single_count() + u16::from(self.kept_bits.is_some())
     }
 
-    /// The number of lanes in which a document has at most one code: all but that of kept hashes.
+    /// The number of lanes in which a document has at most one code: all lanes except that of kept
+    /// hashes.
     #[inline]
     pub fn single_count(&self) -> u16 {
         1 + self.band_count() + self.table_count()
     }
 
-    /// The lane of kept hashes, the last one, if there is one.
+    /// The lane of kept hashes, if there is one. It is the last lane.
     #[inline]
     pub fn kept_lane(&self) -> Option<u16> {
         self.kept_bits.map(|_| self.single_count())
@@ -188,8 +192,8 @@ impl LaneSet {
         self.design.as_ref()
     }
 
-    /// The least and the greatest code in the bucket of `code`. In a permuted table a bucket has all codes
-    /// with the same prefix, elsewhere one code.
+    /// Returns the smallest and the greatest code in the bucket of `code`. In a permuted table a
+    /// bucket holds all codes with the same prefix; in other lanes it holds one code.
     #[inline]
     pub fn bucket_range(&self, lane: u16, code: u64) -> (u64, u64) {
         let table = self.table(lane);
@@ -206,18 +210,18 @@ impl LaneSet {
         }
     }
 
-    /// Returns the numbers to combine a code with by exclusive or, to be in each bucket whose
-    /// prefix is within the radius of its own, except for its own bucket. Returns none in lanes
-    /// other than tables.
+    /// Returns the masks that lead from a code to the nearby buckets: the code combined with each
+    /// mask by exclusive or is in a bucket whose prefix differs in 1 to `radius` bits. Returns
+    /// nothing for lanes other than tables.
     #[inline]
     pub fn flips(&self, lane: u16, radius: u8) -> impl Iterator<Item = u64> + Clone + use<> {
         let prefix_bits = self.table(lane).map_or(0, |table| table.prefix_bits());
         prefix_flips(prefix_bits, radius)
     }
 
-    /// The range of codes that share less with `code` than a bucket does, or the bucket where there is
-    /// no such range: those with the first rows of a band, and with a table's prefix without its last
-    /// `dropped` blocks.
+    /// Returns the range of codes that share a shorter prefix with `code` than its bucket does: the
+    /// first rows of a band, or a table's prefix without its last `dropped` blocks. Returns the
+    /// bucket itself where there is no shorter prefix.
     #[inline]
     pub fn shorter_range(&self, lane: u16, code: u64, dropped: u8) -> (u64, u64) {
         match (self.table(lane), self.banding) {
@@ -231,7 +235,8 @@ impl LaneSet {
         }
     }
 
-    /// The bands as they are asked by their first rows; `None` where bands have no other rows.
+    /// Returns the banding that queries use when they look up bands by their first rows only, or
+    /// `None` if bands have no other rows.
     #[inline]
     pub fn leading_banding(&self) -> Option<Banding> {
         let (banding, _) = self.banding.filter(|_| self.rows_lead)?;
@@ -241,7 +246,7 @@ impl LaneSet {
         Banding::try_from((banding.bands(), LEADING_ROWS)).ok()
     }
 
-    /// The table of a lane; `None` for the lanes of keys, bands and kept hashes.
+    /// Returns the table of a lane, or `None` for lanes of keys, bands and kept hashes.
     #[inline]
     pub fn table(&self, lane: u16) -> Option<&PermutedTable> {
         let number = lane.checked_sub(1 + self.band_count())?;
@@ -255,7 +260,7 @@ impl LaneSet {
             (Some((banding, bits)), _) if (1..=banding.bands()).contains(&lane) => bits,
             (_, Some(bits)) if lane == self.single_count() => bits,
             _ => {
-                // Keys have codes of 64 bits, each in a separate bucket.
+                // Codes of keys have 64 bits, and each is a separate bucket.
                 let length = self.table(lane).map_or(64, |table| table.prefix_bits());
                 return BucketBits { shift: 0, length };
             }
@@ -264,7 +269,8 @@ impl LaneSet {
         BucketBits { shift, length }
     }
 
-    /// Appends the codes of a MinHash signature, given by its rows: one a band, none without bands.
+    /// Appends the codes of a MinHash signature, one for each band. `minhash` holds its rows.
+    /// Appends nothing without bands.
     ///
     /// # Errors
     ///
@@ -289,7 +295,8 @@ impl LaneSet {
         Ok(())
     }
 
-    /// Appends the codes of a SimHash fingerprint: one a table, none without tables.
+    /// Appends the codes of a SimHash fingerprint, one for each table. Appends nothing without
+    /// tables.
     #[inline]
     pub fn table_codes(&self, fingerprint: &Fingerprint, codes: &mut Vec<u64>) {
         if let Some(design) = &self.design {

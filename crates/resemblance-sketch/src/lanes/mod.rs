@@ -1,8 +1,8 @@
-//! MinHash values and SimHash fingerprints become codes, one a lane: bands, permuted tables, and how they
-//! are chosen.
+//! Turns MinHash values and SimHash fingerprints into codes, one for each lane. Contains bands,
+//! permuted tables, and the functions that choose them.
 //!
-//! Every module above may import everything here. This module imports only errors: no signature and
-//! no file.
+//! Every module above may import everything here. This module imports only errors; it knows neither
+//! signatures nor files.
 
 mod bands;
 mod lane_set;
@@ -17,10 +17,10 @@ pub use radii::{HELD_POSTING_BYTES, HELD_ROW_BYTES, POSTING_BYTES, ProbeRadii};
 pub use tables::{PermutedTable, TableDesign};
 pub use tuning::{choose_design, simhash_probability};
 
-/// Returns the index of what belongs to a lane, among what ascends by lane.
+/// Returns the index of the entry for a lane in a slice that is sorted by lane.
 #[inline]
 pub fn index_of_lane<T>(of_lanes: &[T], lane: u16, lane_of: impl Fn(&T) -> u16) -> Option<usize> {
-    // Mostly they follow each other without a gap.
+    // Entries usually follow each other without gaps.
     let place = usize::from(lane.checked_sub(lane_of(of_lanes.first()?))?);
     match of_lanes.get(place) {
         Some(at_place) if lane_of(at_place) == lane => Some(place),

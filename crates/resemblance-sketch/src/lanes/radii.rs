@@ -1,4 +1,5 @@
-//! Searches beyond the distance that whole buckets prove: which prefixes near its own a search reads.
+//! Searches beyond the distance that whole buckets guarantee: chooses how many neighbouring
+//! prefixes a search reads.
 //!
 //! A bucket of a table holds the codes with one prefix. A search of radius ρ reads the buckets of
 //! all prefixes in which at most ρ bits differ from its own. To keep a fingerprint out of all of
@@ -12,14 +13,14 @@
 use super::tables::{TableDesign, binomial};
 use crate::error::{Result, SketchError};
 
-/// More buckets than this are not read for one search: their numbers would take too much memory.
+/// The maximum number of buckets that one search reads. More would take too much memory to list.
 const MAX_BUCKETS: u64 = 1 << 20;
 
-/// The greatest number of buckets that a search within a schema's own distance may take.
+/// The maximum number of buckets for a search within a schema's own distance.
 const MAX_OWN_BUCKETS: u64 = 1 << 16;
 
-// What one core takes, in nanoseconds: for a page that the store does not hold, to get it from the page cache of the
-// system and verify it; for all else in memory.
+// Times of one core in nanoseconds. A page that the store does not hold is read from the system's
+// page cache and verified; everything else is in memory.
 const BUCKET_NANOSECONDS: f64 = 250.0;
 const POSTING_NANOSECONDS: f64 = 4.0;
 const PAGE_NANOSECONDS: f64 = 2_200.0;
@@ -27,29 +28,29 @@ const ROW_NANOSECONDS: f64 = 500.0;
 const SCANNED_NANOSECONDS: f64 = 25.0;
 const COMPARED_NANOSECONDS: f64 = 2.0;
 
-/// Bytes of postings that a cache of the default size holds.
+/// Bytes of postings that a cache of default size holds.
 pub const HELD_POSTING_BYTES: f64 = 48.0 * 1024.0 * 1024.0;
-/// Bytes of rows of documents that a cache of the default size holds.
+/// Bytes of document rows that a cache of default size holds.
 pub const HELD_ROW_BYTES: f64 = 16.0 * 1024.0 * 1024.0;
 
-/// Bytes that a table has for each document, its share of the filters included.
+/// Bytes that a table takes for each document, including its share of the filters.
 pub const POSTING_BYTES: f64 = 8.4;
 
 /// Postings in a block.
 const BLOCK_POSTINGS: f64 = 484.0;
 
-/// The number of bits of a prefix that may differ in the buckets that a search reads.
+/// For each table, how many bits of the prefix may differ in the buckets that a search reads.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProbeRadii {
     by_table: Vec<u8>,
-    /// Number of buckets in all tables together.
+    /// The number of buckets in all tables.
     pub(crate) buckets: u64,
     /// The expected time of a search among uniform fingerprints, on one core.
     nanoseconds: f64,
 }
 
 impl ProbeRadii {
-    /// The radii of whole buckets alone.
+    /// Returns radii of zero: a search reads only the buckets of the fingerprint itself.
     #[inline]
     pub fn zero(tables: usize) -> Self {
         Self {
@@ -59,13 +60,13 @@ impl ProbeRadii {
         }
     }
 
-    /// One for each table.
+    /// The radii, one for each table.
     #[inline]
     pub fn by_table(&self) -> &[u8] {
         &self.by_table
     }
 
-    /// Returns true if comparing this number of fingerprints with each document takes less time.
+    /// Returns true if comparing this number of fingerprints with every document would be faster.
     #[inline]
     pub fn cost_more_than_scan(&self, fingerprints: usize, documents: u64) -> bool {
         let of_row = SCANNED_NANOSECONDS / fingerprints.max(1) as f64 + COMPARED_NANOSECONDS;
@@ -77,7 +78,8 @@ impl ProbeRadii {
 struct GroupRadius {
     tables: usize,
     radius: u8,
-    /// The least number of differing bits that hides a fingerprint from all tables of the group.
+    /// The minimum number of differing bits that can hide a fingerprint from all tables of the
+    /// group.
     hiding: u32,
     buckets: u64,
     nanoseconds: f64,
@@ -90,8 +92,8 @@ impl TableDesign {
         Self::complete_distance(self.groups())
     }
 
-    /// Chooses the radii by which the tables find every fingerprint within a distance, at the least
-    /// expected time among this number of documents. Returns `None` if that would take more than a
+    /// Chooses the radii with the least expected time for this many documents, such that the tables
+    /// find every fingerprint within a distance. Returns `None` if a search would read more than a
     /// million buckets.
     #[inline]
     pub(crate) fn probe_radii(&self, distance: u32, documents: u64) -> Option<ProbeRadii> {
@@ -104,9 +106,9 @@ impl TableDesign {
         cheapest.or_else(|| self.cheapest_radii(distance, 0).filter(fits))
     }
 
-    /// Returns the expected time of a search within the greatest distance among this number of
-    /// uniform fingerprints, on one core and with everything in memory that the default cache
-    /// holds.
+    /// Returns the expected time of a search within the greatest distance, in nanoseconds, among
+    /// this many uniform fingerprints. Assumes one core, with everything in memory that the default
+    /// cache holds.
     #[inline]
     pub(super) fn search_nanoseconds(&self, documents: u64) -> f64 {
         let radii = self.cheapest_radii(self.max_distance().into(), documents);
@@ -116,7 +118,7 @@ impl TableDesign {
     /// Checks that a search within the greatest distance does not amount to a scan of the tables.
     ///
     /// # Errors
-    /// [`SketchError::InvalidParameter`] if it would take more than 65,536 buckets.
+    /// [`SketchError::InvalidParameter`] if it would read more than 65,536 buckets.
     #[inline]
     pub(super) fn check_buckets(&self) -> Result<()> {
         let radii = self.probe_radii(self.max_distance().into(), 0);
@@ -132,7 +134,7 @@ impl TableDesign {
     }
 
     fn cheapest_radii(&self, distance: u32, documents: u64) -> Option<ProbeRadii> {
-        // More than all bits never differ.
+        // All bits and one more can never differ.
         let needed = distance.min(self.bits().into()) as usize + 1;
         // The cheapest radii of the groups so far, by the number of bits that they hide.
         let mut chosen = vec![None; needed + 1];
@@ -167,7 +169,7 @@ impl TableDesign {
         chosen.pop().flatten()
     }
 
-    /// Returns the radii of each group from 0 to the first that does not have to be greater.
+    /// Returns the radii that are worth trying for each group, beginning with 0.
     fn group_radii(&self, distance: u32, documents: u64) -> Vec<Vec<GroupRadius>> {
         let mut prefixes = self.table_prefix_bits();
         let mut groups = Vec::with_capacity(self.groups().len());
@@ -232,18 +234,18 @@ impl TableDesign {
     }
 }
 
-/// The share of `bytes` that is not held.
+/// Returns the share of `bytes` that the cache does not hold.
 fn share_beyond(held_bytes: f64, bytes: f64) -> f64 {
     (1.0 - held_bytes / bytes).max(0.0)
 }
 
-/// Bytes of a document beside its postings, without key and payload.
+/// Returns the bytes of a document's row, without postings, key and payload.
 #[inline]
 pub(super) fn row_bytes(bits: u16) -> f64 {
     17.0 + f64::from(bits) / 8.0
 }
 
-/// The number of prefixes in which at most `radius` bits differ from one.
+/// Returns the number of prefixes that differ from a given one in at most `radius` bits.
 #[inline]
 pub(super) fn near_prefixes(prefix_bits: u8, radius: u8) -> u64 {
     (0..=radius.min(prefix_bits)).fold(0, |sum: u64, flipped| match flipped {
@@ -252,8 +254,7 @@ pub(super) fn near_prefixes(prefix_bits: u8, radius: u8) -> u64 {
     })
 }
 
-/// Returns the share of all numbers of this number of bits in which at most `distance` bits are
-/// set.
+/// Returns the share of all `bits`-bit numbers in which at most `distance` bits are set.
 fn share_within(bits: u16, distance: u32) -> f64 {
     if distance >= bits.into() {
         return 1.0;
@@ -266,14 +267,14 @@ fn share_within(bits: u16, distance: u32) -> f64 {
     sum * 2_f64.powi(-i32::from(bits))
 }
 
-/// Returns the ways to change 1 to `radius` of the first `prefix_bits` bits of a code: the values
-/// to combine it with by exclusive or. Few changes come before many.
+/// Returns masks that change 1 to `radius` of the first `prefix_bits` bits of a code, fewest
+/// changes first. Combine a code with each mask by exclusive or.
 #[inline]
 pub(crate) fn prefix_flips(prefix_bits: u8, radius: u8) -> impl Iterator<Item = u64> + Clone {
     let bits = u32::from(prefix_bits);
     (1..=radius.min(prefix_bits)).flat_map(move |count| {
         let first = (1_u128 << count) - 1;
-        // The next greater number with the same number of bits (Gosper).
+        // The next greater number with the same number of set bits (Gosper).
         let next = |mask: &u128| {
             let lowest = mask & mask.wrapping_neg();
             let ripple = mask + lowest;

@@ -1,4 +1,4 @@
-//! SimHash tables: the grouped pigeonhole.
+//! SimHash tables, based on the grouped pigeonhole principle.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -17,23 +17,24 @@ const MAX_TABLES: u64 = 256;
 /// The greatest number of blocks into which fingerprints are cut.
 const MAX_BLOCKS: u64 = 64;
 
-/// Permuted tables by which every fingerprint within a Hamming distance is found.
+/// Permuted tables that find every fingerprint within a Hamming distance.
 ///
-/// The bits of a fingerprint are cut into blocks, the blocks into groups. Group `(s, r)` has `s`
-/// blocks and one table for every choice of `r` of them; in a table the fingerprint's bits are
-/// permuted so that the chosen blocks lead, and a probe reads the fingerprints that share this
-/// prefix. (Of fingerprints of more than 64 bits a table keeps the first 64 permuted bits: enough for the
-/// prefix, and to rule most others out; the stored fingerprint decides.) Spoiling every table of a
-/// group takes at least `s - r + 1` differing blocks, so whole buckets find **every** fingerprint
-/// within distance `k` if the sum of `s - r + 1` over the groups exceeds `k`. One group gives the tables of Manku,
-/// Jain and Das Sarma, *Detecting Near-Duplicates for Web Crawling* (WWW 2007). Beyond that distance a probe reads
-/// the buckets whose prefixes are near its own as well, and finds every fingerprint, too.
+/// The bits of a fingerprint are cut into blocks, and the blocks form groups. Group `(s, r)` has
+/// `s` blocks, and one table for every choice of `r` of them. A table permutes the bits of a
+/// fingerprint so that the chosen blocks come first, and a probe reads the fingerprints that share
+/// this prefix. (If fingerprints have more than 64 bits, a table stores the first 64 permuted bits.
+/// They contain the prefix and rule out most other fingerprints; the stored fingerprint decides.) A
+/// fingerprint escapes every table of a group only if it differs in at least `s - r + 1` of its
+/// blocks. Whole buckets therefore find **every** fingerprint within distance `k` if the sum of
+/// `s - r + 1` over the groups exceeds `k`. A single group gives the tables of Manku, Jain and Das
+/// Sarma, *Detecting Near-Duplicates for Web Crawling* (WWW 2007). For greater distances, a probe
+/// also reads the buckets with nearby prefixes, and still finds every fingerprint.
 ///
-/// Blocks are numbered from the most significant bit down, group after group. Of `n` blocks,
-/// block `i` begins at bit `ceil(i * bits / n)`, so that their sizes differ by one bit at most and
-/// the larger ones are spread over the groups. The tables of a group come in lexicographic order
-/// of the chosen blocks; in a table the chosen blocks, ascending, come before all others,
-/// ascending. All of this is frozen by the format.
+/// Blocks are numbered from the most significant bit down, group after group. If there are `n`
+/// blocks, block `i` begins at bit `ceil(i * bits / n)`. Block sizes therefore differ by at most
+/// one bit, and the larger blocks are spread over the groups. The tables of a group are sorted
+/// lexicographically by their chosen blocks. In a table the chosen blocks come first, then the
+/// others, both in ascending order. The format freezes all of this.
 ///
 /// ```
 /// use resemblance_sketch::TableDesign;
@@ -79,7 +80,7 @@ impl TryFrom<StoredDesign> for TableDesign {
 impl From<TableDesign> for StoredDesign {
     fn from(design: TableDesign) -> Self {
         Self {
-            // The other widths fit.
+            // All other widths fit into a byte.
             bits: (design.bits % 256) as u8,
             max_distance: design.max_distance,
             groups: design.groups,
@@ -88,15 +89,15 @@ impl From<TableDesign> for StoredDesign {
 }
 
 impl TableDesign {
-    /// The design with these groups, each `(blocks, leading blocks)`, for fingerprints of `bits`
-    /// bits (32, 64, 128 or 256) and matches within Hamming distance `max_distance`.
+    /// Creates a design for fingerprints of `bits` bits (32, 64, 128 or 256) and matches within
+    /// Hamming distance `max_distance`. Each group is a pair `(blocks, leading blocks)`.
     ///
     /// # Errors
     ///
-    /// [`SketchError::InvalidParameter`] if the width is another, a group has no leading block or more of them
-    /// than blocks, there are more than 64 blocks, or blocks than bits, or more than 256 tables, a
-    /// prefix is longer than 64 bits, or finding every fingerprint within `max_distance` would take more than
-    /// 65,536 buckets.
+    /// [`SketchError::InvalidParameter`] if the width is a different one; if a group has no leading
+    /// block, or more leading blocks than blocks; if there are more than 64 blocks, more blocks
+    /// than bits, or more than 256 tables; if a prefix is longer than 64 bits; or if a search
+    /// within `max_distance` would read more than 65,536 buckets.
     ///
     /// ```
     /// use resemblance_sketch::TableDesign;
@@ -123,9 +124,9 @@ impl TableDesign {
         Ok(design)
     }
 
-    /// The greatest distance within which tables of these groups find every fingerprint, whatever its width: the
-    /// sum of `s - r + 1` over the groups, less one. 0 without groups; a group with more leading blocks than
-    /// blocks counts as one.
+    /// Returns the greatest distance at which tables of these groups find every fingerprint of any
+    /// width: the sum of `s - r + 1` over the groups, minus one. Returns 0 without groups. A group
+    /// with more leading blocks than blocks counts as 1 in the sum.
     ///
     /// ```
     /// use resemblance_sketch::TableDesign;
@@ -160,18 +161,18 @@ impl TableDesign {
         &self.groups
     }
 
-    /// The number of tables. Each of them has every fingerprint once.
+    /// The number of tables. Each table contains every fingerprint once.
     #[must_use]
     #[inline]
     pub const fn table_count(&self) -> usize {
         self.tables.len()
     }
 
-    /// The lengths of the shortest and of the longest prefix by which a table is probed, in bits.
+    /// Returns the lengths, in bits, of the shortest and the longest prefix that a probe looks up.
     #[must_use]
     #[inline]
     pub fn prefix_bits(&self) -> RangeInclusive<u8> {
-        // A design has at least one table: no groups would find nothing.
+        // A design has at least one table; without groups it would find nothing.
         let bits = self.tables.iter().map(|table| table.prefix_bits);
         let (shortest, longest) = bits.fold((u8::MAX, 0), |(shortest, longest), bits| {
             (shortest.min(bits), longest.max(bits))
@@ -185,10 +186,10 @@ impl TableDesign {
         &self.tables
     }
 
-    /// The probability, in [0, 1], that a fingerprint at this distance shares the prefix of a table, if its
-    /// differing bits are anywhere with equal probability: 1 up to the
-    /// [distance](Self::complete_distance) that whole buckets prove, and 0 beyond the width. The prefixes are
-    /// those without their last `dropped` blocks.
+    /// Returns the probability, in [0, 1], that a fingerprint at this distance shares the prefix of
+    /// some table, if all positions of the differing bits are equally probable. It is 1 up to the
+    /// [distance](Self::complete_distance) that whole buckets guarantee, and 0 for distances beyond
+    /// the width. Prefixes are taken without their last `dropped` blocks.
     pub fn shortened_probability_at(&self, distance: u32, dropped: u8) -> f64 {
         if distance > u32::from(self.bits) {
             return 0.0;
@@ -203,7 +204,7 @@ impl TableDesign {
         let count = self.groups.iter().map(|&(s, _)| u32::from(s)).sum();
         let mut blocks = cut(self.bits, count);
         for &(s, r) in &self.groups {
-            // Tables of fewer leading blocks lead with those that are not among the last.
+            // A table with fewer leading blocks keeps those that are not among the last ones.
             let last = dropped.min(r - 1);
             let sizes: Vec<u32> = blocks.by_ref().take(s.into()).map(|b| b.bits).collect();
             let (asked, others) = sizes.split_at(usize::from(s - last));
@@ -216,15 +217,16 @@ impl TableDesign {
         1.0 - share.map_or(0.0, |(missed, all)| missed / all)
     }
 
-    /// The number of times that prefixes can be shortened by a block.
+    /// The number of blocks by which prefixes can be shortened.
     #[inline]
     pub fn max_dropped(&self) -> u8 {
         self.groups.iter().fold(0, |most, &(_, r)| most.max(r - 1))
     }
 
-    /// Returns the number of the first table in which two fingerprints share the prefix, or `None`
-    /// if there is no such table; then they are further apart than `max_distance`. A join reads
-    /// table after table, and emits a pair only from this table, hence once.
+    /// Returns the number of the first table in which two fingerprints share the prefix. Returns
+    /// `None` if they share none, which means that they are further apart than `max_distance`. A
+    /// join reads one table after another and reports a pair only from this table, so that it
+    /// reports each pair once.
     #[inline]
     pub fn first_shared_table(&self, a: &Fingerprint, b: &Fingerprint) -> Option<usize> {
         let differing = a.xor(b);
@@ -239,7 +241,8 @@ impl TableDesign {
     }
 }
 
-/// "(3,2) (2,2) (2,2): 5 tables, prefix 18 to 19 bits"
+/// Prints groups, number of tables and lengths of prefixes: "(3,2) (2,2) (2,2): 5 tables, prefix 18
+/// to 19 bits".
 impl fmt::Display for TableDesign {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, (blocks, leading)) in self.groups.iter().enumerate() {
@@ -261,16 +264,16 @@ impl fmt::Display for TableDesign {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PermutedTable {
     prefix_bits: u8,
-    /// The end of each leading block in a code, in bits from the first on.
+    /// The end of each leading block in a code, in bits counted from the first bit.
     block_ends: Box<[u8]>,
-    /// The moves of each 64 bits of a fingerprint, counted from the least significant.
+    /// The moves for each 64 bits of a fingerprint, the least significant 64 first.
     words: Box<[WordMoves]>,
 }
 
 /// The moves of 64 bits of a fingerprint.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct WordMoves {
-    /// The bits that become a part of the prefix.
+    /// The bits that move into the prefix.
     leading: u64,
     moves: Vec<BitMove>,
 }
@@ -295,8 +298,8 @@ impl PermutedTable {
         self.prefix_bits
     }
 
-    /// The code of a fingerprint: its bits, those of the leading blocks first; of more than 64 bits the first
-    /// 64.
+    /// Returns the code of a fingerprint: its permuted bits, those of the leading blocks first. If
+    /// there are more than 64 bits, the code has the first 64.
     #[inline]
     pub fn permute(&self, fingerprint: &Fingerprint) -> u64 {
         let words = self.words.iter().enumerate();
@@ -305,13 +308,13 @@ impl PermutedTable {
         })
     }
 
-    /// Returns true if no bit of the prefix is among the set ones.
+    /// Returns true if all bits of the prefix are 0 in `differing`.
     fn is_clean(&self, differing: &Fingerprint) -> bool {
         let mut words = self.words.iter().enumerate();
         words.all(|(word, of_word)| differing.word(word) & of_word.leading == 0)
     }
 
-    /// The fingerprint of 64 or 32 bits that has this code.
+    /// Returns the fingerprint, of 32 or 64 bits, that has this code.
     #[inline]
     pub fn restore(&self, code: u64) -> u64 {
         let moves = self.words.first().map_or(&[][..], |word| &word.moves);
@@ -320,13 +323,14 @@ impl PermutedTable {
         })
     }
 
-    /// The least and the greatest code with the prefix of `code`.
+    /// Returns the smallest and the greatest code with the prefix of `code`.
     #[inline]
     pub fn prefix_range(&self, code: u64) -> (u64, u64) {
         first_bits_range(code, self.prefix_bits)
     }
 
-    /// The length of the prefix without its last `dropped` blocks, but for the first block.
+    /// Returns the length of the prefix without its last `dropped` blocks; at least the first block
+    /// remains.
     #[inline]
     pub(super) fn shorter_prefix_bits(&self, dropped: u8) -> u8 {
         let kept = self.block_ends.len().saturating_sub(dropped.into()).max(1);
@@ -334,17 +338,18 @@ impl PermutedTable {
         end.copied().unwrap_or(self.prefix_bits)
     }
 
-    /// [`prefix_range`](Self::prefix_range) of a [shorter prefix](Self::shorter_prefix_bits).
+    /// Returns the [`prefix_range`](Self::prefix_range) for a [shorter
+    /// prefix](Self::shorter_prefix_bits).
     #[inline]
     pub(super) fn shorter_prefix_range(&self, code: u64, dropped: u8) -> (u64, u64) {
         first_bits_range(code, self.shorter_prefix_bits(dropped))
     }
 }
 
-/// The least and the greatest number with the first `bits` bits of `code`.
+/// Returns the smallest and the greatest number with the first `bits` bits of `code`.
 #[inline]
 pub(super) fn first_bits_range(code: u64, bits: u8) -> (u64, u64) {
-    // All 64 bits leave no rest.
+    // A shift by all 64 bits leaves nothing.
     let rest = u64::MAX.checked_shr(bits.into()).unwrap_or(0);
     (code & !rest, code | rest)
 }
@@ -376,8 +381,8 @@ fn total(groups: &[(u8, u8)], count: impl Fn(u8, u8) -> u64) -> u64 {
         .fold(0, |sum: u64, &(s, r)| sum.saturating_add(count(s, r)))
 }
 
-/// The number of choices of `r` out of `s`, which is at least `r`. Numbers that a `u64` cannot hold count
-/// as `u64::MAX`.
+/// Returns the number of ways to choose `r` out of `s`; `s` is at least `r`. A result that does not
+/// fit a `u64` is `u64::MAX`.
 #[inline]
 pub(super) fn binomial(s: u8, r: u8) -> u64 {
     let (s, r) = (u128::from(s), u128::from(r.min(s - r)));
@@ -400,7 +405,7 @@ fn choices_of(bits: u32) -> Vec<f64> {
     choices
 }
 
-/// The product of two polynomials, given by their coefficients.
+/// Returns the product of two polynomials, given by their coefficients.
 fn product(a: &[f64], b: &[f64]) -> Vec<f64> {
     let mut product = vec![0.0; (a.len() + b.len()).saturating_sub(1)];
     for (i, a) in a.iter().enumerate() {
@@ -411,8 +416,8 @@ fn product(a: &[f64], b: &[f64]) -> Vec<f64> {
     product
 }
 
-/// The number of choices of 0, 1, 2, … bits of blocks of these sizes that leave fewer than `leading`
-/// blocks without a chosen bit.
+/// Returns, for 0, 1, 2, … bits in blocks of these sizes, the number of ways to choose the bits
+/// such that fewer than `leading` blocks remain without a chosen bit.
 fn ways_to_spoil(sizes: &[u32], leading: usize) -> Vec<f64> {
     // For 0, 1, … clean blocks so far.
     let mut by_clean = vec![Vec::new(); leading];
@@ -436,7 +441,7 @@ fn ways_to_spoil(sizes: &[u32], leading: usize) -> Vec<f64> {
         .fold(Vec::new(), |ways, more| sum(ways, more))
 }
 
-/// The sum of two polynomials.
+/// Returns the sum of two polynomials.
 fn sum(mut a: Vec<f64>, b: &[f64]) -> Vec<f64> {
     a.resize(a.len().max(b.len()), 0.0);
     a.iter_mut().zip(b).for_each(|(a, b)| *a += b);
@@ -460,7 +465,7 @@ pub(super) fn cut(bits: u16, count: u32) -> impl Iterator<Item = BitBlock> + Clo
     })
 }
 
-/// Every choice of `r` of the numbers from `first` to `first + s - 1`, as sets of bits, in
+/// Returns every choice of `r` of the numbers from `first` to `first + s - 1`, as bit sets in
 /// lexicographic order.
 #[inline]
 pub(super) fn choices(first: u32, s: u8, r: u8) -> Vec<u64> {
@@ -478,7 +483,7 @@ pub(super) fn choices(first: u32, s: u8, r: u8) -> Vec<u64> {
     found
 }
 
-/// The tables of groups that have been checked.
+/// Builds the tables of groups that have been checked.
 fn build_tables(bits: u16, groups: &[(u8, u8)]) -> Vec<PermutedTable> {
     let count: u32 = groups.iter().map(|&(s, _)| u32::from(s)).sum();
     let blocks: Vec<BitBlock> = cut(bits, count).collect();
@@ -493,7 +498,7 @@ fn build_tables(bits: u16, groups: &[(u8, u8)]) -> Vec<PermutedTable> {
     tables
 }
 
-/// The table whose prefix consists of the chosen blocks.
+/// Builds the table whose prefix consists of the chosen blocks.
 fn build_table(bits: u16, blocks: &[BitBlock], chosen: u64) -> PermutedTable {
     let is_chosen = |i: usize| chosen >> i & 1 == 1;
     let numbered = || blocks.iter().enumerate();
@@ -512,7 +517,7 @@ fn build_table(bits: u16, blocks: &[BitBlock], chosen: u64) -> PermutedTable {
             };
             if is_chosen(i) {
                 word.leading |= 1 << (from % 64);
-                // One that is longer than a code is refused later.
+                // A prefix that is longer than a code is refused later.
                 prefix_bits = u8::saturating_add(prefix_bits, 1);
             }
             if to < u32::from(CODE_BITS) {
@@ -531,7 +536,8 @@ fn build_table(bits: u16, blocks: &[BitBlock], chosen: u64) -> PermutedTable {
     }
 }
 
-/// Adds a bit to the bits that are rotated as far as it is. Positions count from the least significant bit.
+/// Adds a bit to those that rotate by the same distance. Positions count from the least significant
+/// bit.
 fn move_bit(moves: &mut Vec<BitMove>, from: u32, to: u32) {
     let (mask, rotation) = (1 << from, (64 + to - from) % 64);
     match moves.iter_mut().find(|bits| bits.rotation == rotation) {

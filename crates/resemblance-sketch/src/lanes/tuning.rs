@@ -1,23 +1,25 @@
-//! The choice of a table design for a number of documents.
+//! Chooses a table design for a number of documents.
 //!
-//! Two kinds of designs are compared. Few tables, of which a search reads the buckets near a fingerprint's own
-//! as well, take the least space: `t` groups (1, 1) cut the fingerprint into `t` prefixes. Tables of which
-//! whole buckets find everything take more space, and a search reads fewer of their buckets. The cost is
-//! time times space: the expected time of a search ([`TableDesign::search_nanoseconds`]) by the bytes that a document
-//! takes with its postings. A table that makes a document a tenth larger must save about a tenth of the time.
+//! There are two kinds of designs. Designs with few tables take the least space: `t` groups (1, 1)
+//! cut the fingerprint into `t` prefixes, and a search also reads buckets near its own. Designs in
+//! which whole buckets find everything take more space, but a search reads fewer buckets. The cost
+//! of a design is time times space: the expected time of a search
+//! ([`TableDesign::search_nanoseconds`]) multiplied by the bytes of a document with its postings. A
+//! table that makes a document 10 % larger must therefore save about 10 % of the time.
 //!
-//! Among designs of whole buckets the cost for `n` documents is counted in reads of one candidate:
+//! Among designs of whole buckets, the cost for `n` documents is counted in units of reading one
+//! candidate:
 //!
-//! - `LEAF_READ` for each table: a probe finds and reads one leaf of the run that holds most documents
-//!   (the smaller runs stay cached). A leaf of 4,072 bytes holds some 490 postings of 8.3 bytes,
-//!   so a candidate costs 1/490 of a leaf to read, and about as much again to decode and compare:
-//!   a leaf is worth 256 candidates.
+//! - `LEAF_READ` for each table: a probe finds and reads one leaf of the run that holds most
+//!   documents (the smaller runs stay cached). A leaf of 4,072 bytes holds some 490 postings of 8.3
+//!   bytes, so reading a candidate costs 1/490 of a leaf, and decoding and comparing it costs about
+//!   the same again. A leaf therefore counts as 256 candidates.
 //! - `n * 2^-p` for each table with a prefix of `p` bits: the candidates among uniform fingerprints.
 //! - `LEAF_STORED` for each table, for the bytes of its posting.
 //!
-//! The cost of the design with `t` tables is therefore `t * (LEAF_READ + LEAF_STORED)` plus the
-//! candidates, and of the designs with equally many tables the one with the fewest candidates is
-//! best for every `n`: a short list to choose from.
+//! A design with `t` tables therefore costs `t * (LEAF_READ + LEAF_STORED)` plus its candidates.
+//! Among designs with the same number of tables, the one with the fewest candidates is best for
+//! every `n`, which leaves a short list to choose from.
 
 use super::radii::{POSTING_BYTES, ProbeRadii, near_prefixes, row_bytes};
 use super::tables::{TableDesign, binomial, choices, cut};
@@ -27,16 +29,18 @@ use crate::invariant::bug;
 const LEAF_READ: u128 = 256;
 const LEAF_STORED: u128 = 64;
 
-/// The greatest number of tables that is chosen: 33 would store more than 270 bytes a document.
+/// The maximum number of tables to choose: 33 tables would store more than 270 bytes for each
+/// document.
 const MAX_TABLES: u64 = 32;
-/// The greatest number of blocks that is tried for designs of whole buckets. Finer cuts change no choice (the tests
-/// try 22 blocks, up to 2^40 documents), and there are many more of them.
+/// The maximum number of blocks to try for designs of whole buckets. Finer cuts are far more
+/// numerous and change no choice (the tests try 22 blocks, with up to 2^40 documents).
 const MAX_BLOCKS: u8 = 20;
-/// The greatest distance for which such designs are tried: for 20 none exist, and near it they are
-/// many.
+/// The maximum distance for which such designs are tried. None exist for 20, and there are very
+/// many near it.
 const MAX_WHOLE_DISTANCE: u8 = 16;
 
-/// The greatest distance that tables are chosen for: 10 of 64 bits, and as great a share of others.
+/// Returns the maximum distance for which tables are chosen: 10 for 64 bits, and the same share for
+/// other widths.
 const fn max_distance_of(bits: u16) -> Option<u8> {
     match bits {
         32 => Some(5),
@@ -47,12 +51,13 @@ const fn max_distance_of(bits: u16) -> Option<u8> {
     }
 }
 
-/// The cheapest design for this many documents, by the cost above.
+/// Returns the cheapest design for this many documents, by the cost that the module documentation
+/// defines.
 ///
 /// # Errors
 ///
-/// [`SketchError::InvalidParameter`] if `bits` is not 32, 64, 128 or 256, or `max_distance` not in 1..=10 or, for 32
-/// bits, 1..=5, for 128 bits, 1..=20, for 256 bits, 1..=40.
+/// [`SketchError::InvalidParameter`] if `bits` is not 32, 64, 128 or 256, or if `max_distance` is
+/// out of range: 1..=5 for 32 bits, 1..=10 for 64, 1..=20 for 128, 1..=40 for 256.
 pub fn choose_design(bits: u16, max_distance: u8, expected_documents: u64) -> Result<TableDesign> {
     let Some(limit) = max_distance_of(bits) else {
         return Err(SketchError::invalid("bits", bits, "32, 64, 128 or 256"));
@@ -60,7 +65,7 @@ pub fn choose_design(bits: u16, max_distance: u8, expected_documents: u64) -> Re
     let expected = format_args!("1 to {limit}");
     let is_valid = (1..=limit).contains(&max_distance);
     SketchError::require(is_valid, "max_distance", max_distance, expected)?;
-    // Fewer have longer prefixes than a code, or take too many buckets.
+    // Designs with very few tables have prefixes longer than a code, or read too many buckets.
     let few = (1..=MAX_TABLES as usize)
         .filter_map(|tables| TableDesign::new(bits, max_distance, &vec![(1, 1); tables]).ok());
     let whole = whole_bucket_design(bits, max_distance, expected_documents).transpose()?;
@@ -72,8 +77,8 @@ pub fn choose_design(bits: u16, max_distance: u8, expected_documents: u64) -> Re
     cheapest.ok_or_else(|| bug("there is a design for every distance up to the limit"))
 }
 
-/// The cheapest design of which whole buckets find everything; of equally cheap ones the one with the fewest
-/// tables. `None` if that would take too many tables.
+/// Returns the cheapest design in which whole buckets find everything, and the one with the fewest
+/// tables if several are equally cheap. Returns `None` if every such design has too many tables.
 fn whole_bucket_design(bits: u16, max_distance: u8, documents: u64) -> Option<Result<TableDesign>> {
     if max_distance > MAX_WHOLE_DISTANCE {
         return None;
@@ -83,15 +88,16 @@ fn whole_bucket_design(bits: u16, max_distance: u8, documents: u64) -> Option<Re
     Some(TableDesign::new(bits, max_distance, &cheapest.groups))
 }
 
-/// The greatest number of blocks of a design, and so the greatest number of tables that share none.
+/// The maximum number of blocks in a design, and so of tables that share no block.
 const MAX_SINGLE_TABLES: u32 = 64;
 
 impl TableDesign {
-    /// A design of which whole buckets find every fingerprint within a distance, at the least work among so
-    /// many documents.
+    /// Returns the design with the least work for this many documents among those in which whole
+    /// buckets find every fingerprint within a distance.
     ///
     /// # Errors
-    /// [`SketchError::InvalidParameter`] for a distance of more than 63 bits, or of all bits.
+    /// [`SketchError::InvalidParameter`] if the distance exceeds 63 bits, or is not less than the
+    /// number of bits.
     pub fn by_whole_buckets(bits: u16, distance: u32, documents: u64) -> Result<Self> {
         let tables = (distance + 1).max(u32::from(bits).div_ceil(64));
         if tables > MAX_SINGLE_TABLES.min(bits.into()) {
@@ -100,13 +106,13 @@ impl TableDesign {
         }
         let distance = distance as u8;
         let chosen = whole_bucket_design(bits, distance, documents);
-        // Otherwise short prefixes are all that is left.
+        // Otherwise only short prefixes remain.
         chosen.unwrap_or_else(|| Self::new(bits, distance, &vec![(1, 1); tables as usize]))
     }
 
-    /// The expected number of candidates of a probe within the greatest distance among this many uniform
-    /// fingerprints, summed over the [buckets](Self::buckets): `documents * 2^-p` for a prefix of `p` bits.
-    /// Real fingerprints are less uniform, so there will be more.
+    /// Returns the expected number of candidates of a probe within the greatest distance, summed
+    /// over its [buckets](Self::buckets), if this many fingerprints are uniform: `documents * 2^-p`
+    /// for a prefix of `p` bits. Real fingerprints are less uniform and give more candidates.
     ///
     /// ```
     /// use resemblance_sketch::TableDesign;
@@ -117,7 +123,7 @@ impl TableDesign {
     #[must_use]
     pub fn candidates(&self, documents: u64) -> f64 {
         let found = self.probe_radii(self.max_distance().into(), documents);
-        // A design is refused where this takes too many buckets.
+        // A design in which this reads too many buckets has been refused.
         let radii = found.unwrap_or_else(|| ProbeRadii::zero(self.table_count()));
         let tables = self.table_prefix_bits().zip(radii.by_table());
         let share = tables.map(|(bits, radius)| {
@@ -126,9 +132,9 @@ impl TableDesign {
         documents as f64 * share.sum::<f64>()
     }
 
-    /// The number of buckets that a probe within the greatest distance reads among this many documents: those of
-    /// a fingerprint, one a table, and those of prefixes near its own if these alone do not prove the
-    /// distance.
+    /// Returns the number of buckets that a probe within the greatest distance reads among this
+    /// many documents. It reads one bucket in each table, and buckets with nearby prefixes if the
+    /// first ones alone do not guarantee the distance.
     ///
     /// ```
     /// use resemblance_sketch::TableDesign;
@@ -155,13 +161,13 @@ impl TableDesign {
         self.tables().iter().map(|table| table.prefix_bits())
     }
 
-    /// The probability, in [0, 1], that the fingerprints of two unweighted sets of equal size and
-    /// this Jaccard similarity are within the greatest distance, and so found. A similarity
-    /// outside [0, 1] counts as the nearer end.
+    /// Returns the probability, in [0, 1], that two unweighted sets of equal size and this Jaccard
+    /// similarity have fingerprints within the greatest distance, and are therefore found.
+    /// Similarities outside [0, 1] are clamped.
     ///
-    /// The cosine of such sets is 2J / (1 + J); a bit differs with probability acos(cosine) / π
-    /// (Charikar, *Similarity estimation techniques from rounding algorithms*, STOC 2002), the
-    /// bits independently.
+    /// The cosine of such sets is 2J / (1 + J); each bit differs independently with probability
+    /// acos(cosine) / π (Charikar, *Similarity estimation techniques from rounding algorithms*,
+    /// STOC 2002).
     ///
     /// ```
     /// use resemblance_sketch::TableDesign;
@@ -176,20 +182,21 @@ impl TableDesign {
     }
 }
 
-/// A design that may be chosen. The order of the fields is the order of preference among designs with
-/// equally many tables: few candidates, then few blocks, then the groups, for a definite choice.
+/// A design that may be chosen. The order of its fields ranks designs with the same number of
+/// tables: fewest candidates, then fewest blocks, then the groups, which makes the choice unique.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct DesignOption {
     tables: u64,
-    /// The sum of 2^(64 - p) over the tables: the candidates among 2^64 documents.
+    /// The sum of 2^(64 - p) over the tables, which is the number of candidates among 2^64
+    /// documents.
     candidates: u128,
     blocks: u8,
-    /// Descending.
+    /// In descending order.
     groups: Vec<(u8, u8)>,
 }
 
 impl DesignOption {
-    /// `None` if a prefix is longer than a code of 64 bits.
+    /// Returns `None` if a prefix is longer than a code of 64 bits.
     fn new(bits: u16, groups: &[(u8, u8)]) -> Option<Self> {
         let mut descending = groups.to_vec();
         descending.sort_unstable_by(|a, b| b.cmp(a));
@@ -220,7 +227,7 @@ impl DesignOption {
         })
     }
 
-    /// The cost for this many documents, times 2^64.
+    /// Returns the cost for this many documents, times 2^64.
     fn cost(&self, documents: u64) -> u128 {
         let tables = u128::from(self.tables) * (LEAF_READ + LEAF_STORED);
         self.candidates
@@ -229,7 +236,7 @@ impl DesignOption {
     }
 }
 
-/// The best design for every number of tables, fewest tables first.
+/// Returns the best design for every number of tables, fewest tables first.
 fn best_by_tables(bits: u16, max_distance: u8) -> Vec<DesignOption> {
     let mut best: Vec<DesignOption> = Vec::new();
     for_each_design(max_distance, MAX_BLOCKS, &mut |groups| {
@@ -248,13 +255,13 @@ fn best_by_tables(bits: u16, max_distance: u8) -> Vec<DesignOption> {
     best
 }
 
-/// Visits the designs worth considering: those that find everything within the distance, and do not
-/// guarantee any more, which would be wasted.
+/// Visits the designs worth considering: those that guarantee the distance and nothing beyond it,
+/// which would be wasted.
 fn for_each_design(max_distance: u8, max_blocks: u8, visit: &mut impl FnMut(&[(u8, u8)])) {
     let mut kinds = Vec::new();
     for s in 1..=max_blocks {
         for r in 1..=s {
-            // The same number of groups (1, 1) is equivalent.
+            // A group with r = 1 and s > 1 is equivalent to s groups (1, 1).
             let is_redundant = r == 1 && s > 1;
             if !is_redundant && s - r <= max_distance && binomial(s, r) <= MAX_TABLES {
                 kinds.push((s, r));
@@ -272,14 +279,15 @@ fn for_each_design(max_distance: u8, max_blocks: u8, visit: &mut impl FnMut(&[(u
 /// The limits that remain for further groups.
 #[derive(Clone, Copy)]
 struct RemainingLimits {
-    /// The number of differing blocks that must be added to those that spoil all tables so far.
+    /// The number of differing blocks that further groups must still add to hide a fingerprint from
+    /// all tables.
     spoiling: u8,
     tables: u64,
     blocks: u8,
 }
 
 impl RemainingLimits {
-    /// The limits after one more group; `None` if it exceeds them.
+    /// Returns the limits after one more group, or `None` if the group exceeds them.
     fn after(self, s: u8, r: u8) -> Option<Self> {
         Some(Self {
             spoiling: self.spoiling.checked_sub(s - r + 1)?,
@@ -310,11 +318,11 @@ fn extend(
     }
 }
 
-/// The probability that the SimHash fingerprints of two unweighted sets of equal size and this
-/// Jaccard similarity, in [0, 1], are within the distance.
+/// Returns the probability that two unweighted sets of equal size and this Jaccard similarity, in
+/// [0, 1], have SimHash fingerprints within the distance.
 ///
-/// The cosine of the sets is 2J / (1 + J); a bit differs with probability acos(cosine) / pi
-/// (Charikar, STOC 2002), the bits independently.
+/// The cosine of the sets is 2J / (1 + J); each bit differs independently with probability
+/// acos(cosine) / pi (Charikar, STOC 2002).
 pub fn simhash_probability(bits: u16, max_distance: u8, jaccard: f64) -> f64 {
     let similarity = jaccard.clamp(0.0, 1.0);
     let cosine = 2.0 * similarity / (1.0 + similarity);

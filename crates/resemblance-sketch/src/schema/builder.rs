@@ -38,9 +38,10 @@ pub struct MinHash {
 }
 
 impl MinHash {
-    /// Creates signatures of `values` values, 16 to 1,024: minima of that number of hash functions,
-    /// of which [16 bits](Self::value_bits) are kept unless you set another number. The usual
-    /// choice is 128: the estimate then has a standard deviation of at most 1 / (2 · √128) = 0.044.
+    /// Creates signatures of `values` values, 16 to 1,024. Each value is the minimum of one hash
+    /// function. A store keeps [16 bits](Self::value_bits) of it unless you set another number. The
+    /// usual choice is 128: the estimate then has a standard deviation of at most 1 / (2 · √128) =
+    /// 0.044.
     pub fn new(values: u16) -> Self {
         Self::new_of_kind(MinHashKind::Functions(Permutations::default()), values)
     }
@@ -61,13 +62,13 @@ impl MinHash {
         Self::new_of_kind(MinHashKind::OnePass, values)
     }
 
-    /// Creates signatures of the `max_values` smallest hashes of 64 bits, 64 to 1,024 of them.
+    /// Creates signatures of the smallest 64-bit hashes, at most `max_values` of them, 64 to 1,024.
     ///
-    /// The index uses rows that are computed from the hashes, one row for eight values: row j is
-    /// the least hash in the j-th of that number of equal bins. Two documents agree in a row at
-    /// least as often as they are similar, except for a share of e⁻⁸. For the same recall, bands
-    /// are therefore shorter, and find more candidates, than with the same number of values of
-    /// another kind.
+    /// The index uses rows that are computed from the hashes, one row for every eight values: an
+    /// independent hash assigns each value to one of the rows, and a row is the least value
+    /// assigned to it. Two documents agree in a row with a probability of at least their
+    /// similarity, less a share of e⁻⁸. There are fewer rows than values, so bands for the same
+    /// recall are shorter and find more candidates than with other kinds of values.
     ///
     /// ```
     /// # use resemblance_sketch::{MinHash, Schema};
@@ -96,11 +97,11 @@ impl MinHash {
         Self::new_of_kind(MinHashKind::Weighted, values)
     }
 
-    /// Creates signatures of `values` values, 16 to 1,024, from weighted features. They estimate
-    /// the [probability Jaccard similarity](crate::exact::probability_jaccard) of the distributions
-    /// to which the weights are proportional (Moulton and Jiang 2018). Documents with the same
-    /// shares of features are equal, however long they are. A text's shingle, or a feature given
-    /// without a weight, weighs 1 each time it occurs.
+    /// Creates signatures of `values` values, 16 to 1,024, from weighted features. They treat the
+    /// weights of a document as a probability distribution, and estimate the [probability Jaccard
+    /// similarity](crate::exact::probability_jaccard) of two distributions (Moulton and Jiang
+    /// 2018). Documents with the same shares of features are equal, whatever their lengths. A
+    /// text's shingle, or a feature given without a weight, weighs 1 each time it occurs.
     ///
     /// ```
     /// use resemblance_sketch::{MinHash, Schema};
@@ -115,11 +116,10 @@ impl MinHash {
         Self::new_of_kind(MinHashKind::Probability, values)
     }
 
-    /// Creates signatures of `values` values, 16 to 1,024, that are computed elsewhere, by any
-    /// method whose values are equal with a probability that is the similarity. Values have 32 bits
-    /// unless [`value_bits`](Self::value_bits) sets another number. Given values may have more
-    /// bits, of which the store keeps the lowest. [`Signature::from_minhash64`] accepts 64-bit
-    /// values.
+    /// Accepts signatures of `values` values, 16 to 1,024, that another program computes. Any
+    /// method fits if two values are equal with a probability equal to the similarity. Values have
+    /// 32 bits unless [`value_bits`](Self::value_bits) sets another number. If values have more
+    /// bits, the store keeps the lowest. [`Signature::from_minhash64`] accepts 64-bit values.
     ///
     /// [`Signature::from_minhash64`]: crate::Signature::from_minhash64
     ///
@@ -135,7 +135,7 @@ impl MinHash {
         Self::new_of_kind(MinHashKind::External, values)
     }
 
-    /// Signatures of any kind, with the defaults for everything else.
+    /// Creates signatures of any kind, with defaults for everything else.
     pub(super) fn new_of_kind(kind: MinHashKind, values: u16) -> Self {
         Self {
             kind,
@@ -171,10 +171,10 @@ impl MinHash {
     /// Sets how many bits of each value are kept: 1, 2, 4, 8, 16 or all 32 (b-bit MinHash: Li and
     /// König 2010). The default is 16, or 32 for [external](Self::external) values.
     ///
-    /// Unequal values become equal with probability 2⁻ᵇ when they are cut to b bits. The estimate
-    /// corrects for this; its variance grows from J (1 − J) / k to (1 − J) (J + 1 / (2ᵇ − 1)) / k.
-    /// Bands are made of cut values, and their choice takes this probability into account: with few
-    /// bits they are longer. Signatures of cut values cannot be [merged](crate::Signature::merge).
+    /// Values cut to b bits become equal by chance with probability 2⁻ᵇ. The estimate corrects for
+    /// this; its variance grows from J (1 − J) / k to (1 − J) (J + 1 / (2ᵇ − 1)) / k. Bands consist
+    /// of cut values. Their choice takes the probability into account, so bands of few bits have
+    /// more rows. Signatures of cut values cannot be [merged](crate::Signature::merge).
     ///
     /// ```
     /// # use resemblance_sketch::{MinHash, Schema};
@@ -196,7 +196,7 @@ impl MinHash {
     }
 
     /// Sets the share of the pairs at the threshold that must share a band, between 0 and 1.
-    /// Default: 0.95. Pairs above the threshold are found more often.
+    /// Default: 0.95. Pairs above the threshold share a band with a higher probability.
     ///
     /// ```
     /// # use resemblance_sketch::{MinHash, Schema};
@@ -212,7 +212,7 @@ impl MinHash {
         self
     }
 
-    /// Sets bands and rows directly instead of having them chosen by recall.
+    /// Sets the bands and rows directly. Otherwise they are chosen for the recall.
     ///
     /// ```
     /// # use resemblance_sketch::{MinHash, Schema};
@@ -288,20 +288,20 @@ impl MinHash {
 #[must_use]
 pub struct SimHash {
     pub(super) bits: u16,
-    /// True if no recipe makes the fingerprints.
+    /// True if the caller provides the fingerprints, and no recipe makes them.
     pub(super) is_external: bool,
     pub(super) max_distance: Option<u8>,
     pub(super) groups: Option<Vec<(u8, u8)>>,
 }
 
 impl SimHash {
-    /// Fingerprints of 64 bits.
+    /// Creates fingerprints of 64 bits.
     pub fn bits64() -> Self {
         Self::of_bits(64)
     }
 
-    /// Creates fingerprints of 32 bits, the lower half of the fingerprints of 64 bits, for short
-    /// texts and little space. Among many documents, distances above 2 occur by chance.
+    /// Creates fingerprints of 32 bits, which are the lower half of the 64-bit ones. They suit
+    /// short texts and save space. In large stores, distances above 2 occur by chance.
     ///
     /// ```
     /// # use resemblance_sketch::{Schema, SimHash, Text};
@@ -313,8 +313,8 @@ impl SimHash {
         Self::of_bits(32)
     }
 
-    /// Creates fingerprints of 128 bits. They take twice the bytes of 64 bits. Twice the distance
-    /// separates near from far documents equally well.
+    /// Creates fingerprints of 128 bits. They take twice the space of 64-bit ones. A maximum
+    /// distance that is twice as great separates near from far documents equally well.
     ///
     /// ```
     /// # use resemblance_sketch::{Schema, SimHash};
@@ -327,10 +327,10 @@ impl SimHash {
         Self::of_bits(128)
     }
 
-    /// Accepts fingerprints of 32, 64, 128 or 256 bits that are made elsewhere, such as perceptual
-    /// hashes of images (PDQ has 256 bits). The store takes them unchanged, by
-    /// [`Signature::from_fingerprint`](crate::Signature::from_fingerprint), and refuses texts and
-    /// features unless there is MinHash for these.
+    /// Accepts fingerprints of 32, 64, 128 or 256 bits that another program computes, such as
+    /// perceptual hashes of images (PDQ has 256 bits). Pass them as
+    /// [`Signature::from_fingerprint`](crate::Signature::from_fingerprint); the store does not
+    /// change them. It refuses texts and features unless the schema also has MinHash.
     ///
     /// ```
     /// # use resemblance_sketch::{Schema, Signature, SimHash};
@@ -360,19 +360,19 @@ impl SimHash {
 
     /// Sets the maximum number of differing bits between near-duplicates: 1 to 10 (default 3) for
     /// 64 bits, 1 to 5 (default 2) for 32 bits, 1 to 20 (default 6) for 128 bits, and 1 to 40
-    /// (default 31) for 256 bits. With explicit [tables](Self::tables) it may be any distance that
-    /// takes at most 65,536 buckets; its default is then the greatest distance for which whole
-    /// buckets suffice. The store finds *every* fingerprint within it, and queries may ask for more
-    /// or less.
+    /// (default 31) for 256 bits. With explicit [tables](Self::tables) it may be any distance for
+    /// which a search reads at most 65,536 buckets, and the default is the greatest distance at
+    /// which whole buckets suffice. The store finds *every* fingerprint within the distance. A
+    /// query may set its own distance, smaller or greater.
     pub fn max_distance(mut self, distance: u8) -> Self {
         self.max_distance = Some(distance);
         self
     }
 
-    /// Sets the permuted tables directly, instead of choosing them by the [expected
-    /// documents](SchemaBuilder::expected_documents): groups of `(blocks, leading blocks)` as in
-    /// [`TableDesign`](crate::TableDesign). Building the schema fails if finding every fingerprint
-    /// within the maximum distance would take more than 65,536 buckets.
+    /// Sets the permuted tables directly. Otherwise they are chosen for the number of [expected
+    /// documents](SchemaBuilder::expected_documents). Each group is a pair `(blocks, leading
+    /// blocks)`, as in [`TableDesign`](crate::TableDesign). Building the schema fails if a search
+    /// within the maximum distance would read more than 65,536 buckets.
     ///
     /// ```
     /// use resemblance_sketch::{Schema, SimHash};
@@ -454,8 +454,8 @@ impl Default for SchemaBuilder {
 }
 
 impl SchemaBuilder {
-    /// Sets the rules by which texts become shingles. Without them the store accepts only features
-    /// and signatures.
+    /// Sets the rules by which texts become shingles. Without them, the store accepts features and
+    /// signatures, but not texts.
     pub fn text(mut self, text: Text) -> Self {
         self.text = Some(text);
         self
@@ -473,8 +473,8 @@ impl SchemaBuilder {
         self
     }
 
-    /// Keeps hashes of shingles, so that shared passages are found: a document in another, or a part of
-    /// one.
+    /// Keeps hashes of shingles, by which queries find shared passages: a document that contains
+    /// another one or a part of it.
     ///
     /// ```
     /// # use resemblance_sketch::{Containment, Schema, Text};
@@ -493,8 +493,8 @@ impl SchemaBuilder {
         self
     }
 
-    /// Sets the rule by which documents are near if the schema has both families. Default:
-    /// [`Combine::Any`].
+    /// Sets the rule by which documents count as near if the schema has both MinHash and SimHash.
+    /// Default: [`Combine::Any`].
     ///
     /// ```
     /// # use resemblance_sketch::{MinHash, Combine, Schema, SimHash};
@@ -523,9 +523,9 @@ impl SchemaBuilder {
         self
     }
 
-    /// Sets the number of documents that the store is expected to contain. Default: 1,000,000. It
-    /// only determines the permuted tables of SimHash, which have longer prefixes for more
-    /// documents. More documents than expected make probes slower, never wrong.
+    /// Sets the number of documents that the store is expected to contain. Default: 1,000,000. The
+    /// number only determines the permuted tables of SimHash, whose prefixes are longer for more
+    /// documents. A store with more documents than expected gives the same answers, more slowly.
     ///
     /// ```
     /// # use resemblance_sketch::{Schema, SimHash};

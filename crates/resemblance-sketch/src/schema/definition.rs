@@ -1,4 +1,4 @@
-//! The part of the configuration that the store keeps: how documents are compared.
+//! The part of the configuration that the store keeps: the rules by which documents are compared.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::sketch::{
 };
 use crate::text::{Text, UnicodeVersion};
 
-/// The rule by which two documents are near, if a schema has both families.
+/// The rule by which two documents count as near if a schema has both MinHash and SimHash.
 ///
 /// ```
 /// # use resemblance_sketch::{MinHash, Combine, Schema, SimHash};
@@ -25,7 +25,7 @@ use crate::text::{Text, UnicodeVersion};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Combine {
-    /// Similarity or distance is within its bound.
+    /// The similarity or the distance is within its bound.
     #[default]
     Any,
     /// Both are within their bounds.
@@ -57,7 +57,7 @@ pub struct MinHashSchema {
 }
 
 impl MinHashSchema {
-    /// The method by which the values are made.
+    /// The method that makes the values.
     #[must_use]
     pub fn kind(&self) -> MinHashKind {
         self.kind
@@ -69,15 +69,16 @@ impl MinHashSchema {
         self.values
     }
 
-    /// The bits that are stored of each value: 1 to 32, and 64 for bottom-k.
+    /// The number of bits stored of each value: 1 to 32, or 64 for bottom-k.
     #[must_use]
     pub fn value_bits(&self) -> u8 {
         self.layout().bits()
     }
 
-    /// Returns the variance of the estimate for a pair of this similarity, according to the theory
-    /// of the kind: J (1 − J) / k for k whole values (Broder 1997), (1 − J) (J + 1 / (2ᵇ − 1)) / k
-    /// for values of b bits (Li and König 2010). For bottom-k and one-pass it is a bound.
+    /// Returns the variance of the estimate for a pair of this similarity, as theory predicts it
+    /// for the kind of values. It is J (1 − J) / k for k whole values (Broder 1997), and (1 − J)
+    /// (J + 1 / (2ᵇ − 1)) / k for values of b bits (Li and König 2010). For bottom-k and one-pass
+    /// values it is an upper bound.
     ///
     /// ```
     /// use resemblance_sketch::{MinHash, Schema};
@@ -95,7 +96,7 @@ impl MinHashSchema {
         value_layout(self.kind, self.values, self.value_bits)
     }
 
-    /// The least similarity of near-duplicates.
+    /// The minimum similarity of near-duplicates.
     #[must_use]
     pub fn threshold(&self) -> f64 {
         self.threshold
@@ -126,16 +127,16 @@ impl MinHashSchema {
         self.banding.rows()
     }
 
-    /// The bits that are stored of a band's hash, 32 to 64.
+    /// The number of bits stored of a band's hash, 32 to 64.
     #[must_use]
     pub fn code_bits(&self) -> u8 {
         self.code_bits
     }
 
     /// Returns the probability 1 − (1 − sʳ)ᵇ that a pair of this similarity shares one of b bands
-    /// of r values, and is therefore compared. s is the probability that a value is equal: the
-    /// similarity J, and for values of v < 32 bits J + (1 − J) / 2ᵛ, because unequal ones may
-    /// become equal when they are cut.
+    /// of r values, and is therefore compared. s is the probability that two values are equal. It
+    /// is the similarity J, or J + (1 − J) / 2ᵛ for values of v < 32 bits, because unequal values
+    /// may become equal when they are cut.
     #[must_use]
     pub fn probability(&self, similarity: f64) -> f64 {
         let agreement = self
@@ -144,18 +145,17 @@ impl MinHashSchema {
         self.banding.probability(agreement)
     }
 
-    /// [`probability`](Self::probability) right at the threshold.
+    /// The [`probability`](Self::probability) at the threshold.
     #[must_use]
     pub fn recall_at_threshold(&self) -> f64 {
         self.probability(self.threshold)
     }
 
-    /// Returns the standard deviation, over seeds, of the recall of pairs exactly at the threshold.
-    /// It assumes `families` groups with the same number of pairs, and that the pairs of a group
-    /// are found or missed together, which nearly holds for pairs that share documents. It is √(p
-    /// (1 − p) / families), where p is [`recall_at_threshold`](Self::recall_at_threshold). If every
-    /// pair is a family, it is the deviation for independent pairs. It is infinite without any
-    /// family.
+    /// Returns the standard deviation, over seeds, of the recall of pairs at the threshold: √(p (1
+    /// − p) / families), where p is [`recall_at_threshold`](Self::recall_at_threshold). The formula
+    /// assumes `families` groups of equally many pairs, and that the pairs of a group are found or
+    /// missed together. This nearly holds for pairs that share documents. If pairs are independent,
+    /// pass the number of pairs. The result is infinite for 0 families.
     ///
     /// ```
     /// use resemblance_sketch::{MinHash, Schema};
@@ -172,7 +172,7 @@ impl MinHashSchema {
     }
 }
 
-/// The layout in bytes of `values` values of this kind.
+/// Returns the byte layout of `values` values of this kind.
 pub(super) fn value_layout(kind: MinHashKind, values: u16, value_bits: u8) -> ValueLayout {
     match kind {
         MinHashKind::BottomK => ValueLayout::Smallest { max_count: values },
@@ -184,9 +184,9 @@ pub(super) fn value_layout(kind: MinHashKind, values: u16, value_bits: u8) -> Va
     }
 }
 
-/// The rules by which the documents of a store become signatures, and by which these are indexed
-/// and compared. The file keeps them. How signatures are computed is fixed when the store is
-/// created; how they are indexed can be changed by `Store::reband`.
+/// The rules by which the documents of a store become signatures, and by which signatures are
+/// indexed and compared. The store's file contains them. The computation of signatures is fixed
+/// when the store is created; `Store::reband` can change how they are indexed.
 ///
 /// ```
 /// use resemblance_sketch::{MinHash, Schema, SimHash, Text};
@@ -201,7 +201,7 @@ pub(super) fn value_layout(kind: MinHashKind, values: u16, value_bits: u8) -> Va
 /// # Ok::<(), resemblance_sketch::SketchError>(())
 /// ```
 ///
-/// All that it was built of can be read again, defaults included:
+/// All settings can be read back, defaults included:
 ///
 /// ```
 /// # use resemblance_sketch::{EmptyDocuments, MinHash, Combine, Schema};
@@ -214,8 +214,8 @@ pub(super) fn value_layout(kind: MinHashKind, values: u16, value_bits: u8) -> Va
 /// # Ok::<(), resemblance_sketch::SketchError>(())
 /// ```
 ///
-/// A schema that is deserialised is checked like one that is built: one that could not be built, or
-/// normalises texts by another version of Unicode, is an error.
+/// Deserialising a schema checks it as building does. It fails if the schema could not be built, or
+/// if it normalises texts by another version of Unicode.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Schema {
     pub(super) recipe: Recipe,
@@ -225,26 +225,28 @@ pub struct Schema {
     pub(super) simhash: Option<TableDesign>,
     pub(super) near: Combine,
     pub(super) expected_documents: u64,
-    /// Not a part of the written schema: the weights can be large, and have a separate row.
+    /// Not part of the encoded schema: the weights can be large, and a store keeps them in a
+    /// separate row.
     #[serde(skip)]
     pub(super) weights: Option<Arc<DocumentFrequencies>>,
 }
 
 impl Schema {
-    /// Makes signatures for this schema, without a store.
+    /// Returns a sketcher, which makes signatures for this schema without a store.
     #[must_use]
     pub fn sketcher(&self) -> Sketcher {
         let value_bits = self.minhash.map_or(32, |minhash| minhash.value_bits);
         Sketcher::from_valid(self.recipe.clone(), self.weights.clone(), value_bits)
     }
 
-    /// Makes a signature of MinHash values of this schema, such as [`Signature::minhash`] returns.
-    /// Values with more bits than the schema keeps are cut.
+    /// Makes a signature from MinHash values of this schema, such as those that
+    /// [`Signature::minhash`] returns. If values have more bits than the schema keeps, they are
+    /// cut.
     ///
     /// # Errors
     ///
-    /// [`SketchError::SignatureMismatch`] if the schema has no MinHash, or that of bottom-k, or another number of
-    /// values.
+    /// [`SketchError::SignatureMismatch`] if the schema has no MinHash, has bottom-k, or has
+    /// another number of values.
     ///
     /// ```
     /// # use resemblance_sketch::{MinHash, Schema};
@@ -286,15 +288,15 @@ impl Schema {
         Ok(Sketcher::from_valid(recipe, None, minhash.value_bits))
     }
 
-    /// Gives each feature a weight by its rarity in a corpus. A store that is created with this
-    /// schema keeps the frequencies, which can never be changed. Its sketchers weigh the features
-    /// of texts and other documents by them, and it refuses signatures that were made with
-    /// different frequencies or without any. Serialising a schema leaves them out.
+    /// Weights each feature by its rarity in a corpus. A store that is created with this schema
+    /// keeps the frequencies, and they can never change. Its sketchers weight all features by them.
+    /// The store refuses signatures that were made with other frequencies or with none. A
+    /// serialised schema does not contain them.
     ///
     /// # Errors
     ///
-    /// [`SketchError::InvalidParameter`] if the schema has nothing that uses weights: neither SimHash nor
-    /// [weighted](crate::MinHashKind::is_weighted) MinHash.
+    /// [`SketchError::InvalidParameter`] if no part of the schema uses weights: it has neither
+    /// SimHash nor [weighted](crate::MinHashKind::is_weighted) MinHash.
     ///
     /// ```
     /// use resemblance_sketch::{DocumentFrequencies, Schema, SimHash, Text};
@@ -322,7 +324,7 @@ impl Schema {
         Ok(self)
     }
 
-    /// Returns the frequencies by which features are weighted, if there are any.
+    /// Returns the frequencies that determine the weights of features, if there are any.
     ///
     /// ```
     /// # use resemblance_sketch::{DocumentFrequencies, Schema, SimHash};
@@ -356,14 +358,14 @@ impl Schema {
         self.recipe.empty
     }
 
-    /// Returns the number of documents that the store is expected to contain, by which its SimHash
+    /// Returns the number of documents that the store is expected to contain, for which its SimHash
     /// tables were chosen.
     #[must_use]
     pub fn expected_documents(&self) -> u64 {
         self.expected_documents
     }
 
-    /// The rule by which documents are near, if there are both families.
+    /// The rule by which documents count as near, if there are both MinHash and SimHash.
     #[must_use]
     pub fn near(&self) -> Combine {
         self.near
@@ -375,8 +377,8 @@ impl Schema {
         self.minhash
     }
 
-    /// Returns the SimHash part: the tables by which fingerprints are indexed, with their bits and
-    /// their maximum distance, which is the default of queries, joins and inserts.
+    /// Returns the SimHash part: the tables that index fingerprints, the number of bits, and the
+    /// maximum distance, which queries, joins and inserts use by default.
     ///
     /// ```
     /// # use resemblance_sketch::{Schema, SimHash};
@@ -391,7 +393,8 @@ impl Schema {
         self.simhash.as_ref()
     }
 
-    /// Returns true if the store's fingerprints are made elsewhere: see [`SimHash::external`](crate::SimHash::external).
+    /// Returns true if the caller provides the fingerprints: see
+    /// [`SimHash::external`](crate::SimHash::external).
     ///
     /// ```
     /// # use resemblance_sketch::{Schema, SimHash};
@@ -404,15 +407,15 @@ impl Schema {
         self.simhash.is_some() && self.recipe.simhash_bits.is_none()
     }
 
-    /// The shingles that are kept to find shared passages.
+    /// The rule that selects shingles to find shared passages.
     #[must_use]
     pub fn containment(&self) -> Option<Containment> {
         self.recipe.containment
     }
 
-    /// Returns the rules by which texts become the shingles that are kept to find shared passages:
-    /// those of [`text`](Self::text), with [`Containment::shingle_units`] units in a shingle.
-    /// `None` unless the schema has both.
+    /// Returns the rules by which texts become the shingles that find shared passages: the rules of
+    /// [`text`](Self::text), with [`Containment::shingle_units`] units in a shingle. Returns `None`
+    /// unless the schema has both.
     ///
     /// ```
     /// use resemblance_sketch::{Containment, Schema, Text};
@@ -426,17 +429,17 @@ impl Schema {
         Some(self.text()?.with_length(units))
     }
 
-    /// Returns true if it has MinHash or SimHash, by which near documents are found.
+    /// Returns true if the schema has MinHash or SimHash, which find near documents.
     pub fn has_families(&self) -> bool {
         self.minhash.is_some() || self.simhash.is_some()
     }
 
-    /// Returns an error if the schema has neither MinHash nor SimHash, so that near documents
+    /// Returns an error if the schema has neither MinHash nor SimHash, without which near documents
     /// cannot be found.
     ///
     /// # Errors
     ///
-    /// [`SketchError::InvalidParameter`].
+    /// [`SketchError::InvalidParameter`] in that case.
     pub fn check_families(&self) -> Result<()> {
         let expected = "MinHash or SimHash, by which near documents are found";
         SketchError::require(self.has_families(), "schema", "containment alone", expected)

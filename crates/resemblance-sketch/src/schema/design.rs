@@ -1,9 +1,9 @@
-//! A check that the bands and tables of a schema fit the number of documents in a store.
+//! Checks that the bands and tables of a schema suit the number of documents in a store.
 
 use super::definition::Schema;
 
-/// A report on how the bands and tables of a schema fit a number of documents. Answers are right
-/// whatever that number is; a query takes more work if it exceeds the expected number.
+/// A report on whether the bands and tables of a schema suit a number of documents. Answers are
+/// right for any number; queries do more work if it exceeds the expected number.
 ///
 /// ```
 /// use resemblance_sketch::{DesignReport, Schema, SimHash};
@@ -16,19 +16,19 @@ use super::definition::Schema;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct DesignReport {
-    /// Live documents.
+    /// The number of live documents.
     pub documents: u64,
     /// The number of documents that the schema expects.
     pub expected_documents: u64,
-    /// True if there are more documents than expected.
+    /// True if there are more documents than the schema expects.
     pub is_outgrown: bool,
-    /// The number of candidates that a query reads in all permuted tables together if fingerprints are
+    /// The number of candidates that a query reads from all permuted tables, if fingerprints are
     /// uniform; 0 without SimHash.
     pub table_candidates: f64,
-    /// The mean number of candidates that share a code with a query in some band only because codes are
-    /// short; 0 without MinHash.
+    /// The mean number of candidates that share a code with a query only because codes are short; 0
+    /// without MinHash.
     pub chance_candidates: f64,
-    /// Advice for the user, if the design is outgrown.
+    /// Advice for the user if there are more documents than expected.
     pub advice: Option<String>,
 }
 

@@ -9,9 +9,9 @@ use super::definition::Schema;
 pub struct RecipeDifference {
     /// The name of the part.
     pub part: &'static str,
-    /// Its value in the other schema.
+    /// The value of the other schema.
     pub found: String,
-    /// Its value in this one.
+    /// The value of this schema.
     pub expected: String,
 }
 
@@ -20,8 +20,9 @@ fn or_none(part: Option<impl Display>) -> String {
 }
 
 impl Schema {
-    /// Returns the first part of the recipe that differs: `found` in the other schema, `expected`
-    /// from this one. If it returns `None`, both make the same signatures.
+    /// Returns the first part of the recipe in which the schemas differ: `found` is the value of
+    /// the other schema, `expected` that of this one. Returns `None` if both make the same
+    /// signatures.
     pub fn recipe_difference(&self, other: &Self) -> Option<RecipeDifference> {
         let bits = |schema: &Self| schema.simhash().map(|simhash| simhash.bits());
         let are_equal = self.recipe == other.recipe && bits(self) == bits(other);
@@ -37,7 +38,7 @@ impl Schema {
                 found,
                 expected,
             },
-            // The text is displayed alike: the data of its stop words or stems differ.
+            // The texts print equally, but the data of their stop words or stems differ.
             None => RecipeDifference {
                 part: "text",
                 found: format!("{:?}", other.recipe.text),
@@ -54,7 +55,7 @@ impl Schema {
         )
     }
 
-    /// Returns a part of the recipe, by its name, in words.
+    /// Returns the part of the recipe with this name, in words.
     pub fn recipe_part(&self, name: &str) -> Option<String> {
         if name == "weights" {
             return Some(self.weights_in_words());

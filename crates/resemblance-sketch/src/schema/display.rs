@@ -1,4 +1,5 @@
-//! A schema in words. The alternate form `{:#}` adds how the recall varies with the seed.
+//! Prints a schema in words. The alternate form `{:#}` also prints how the recall varies with the
+//! seed.
 
 use std::fmt;
 

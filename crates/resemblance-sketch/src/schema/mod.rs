@@ -1,7 +1,8 @@
-//! Schemas: how the documents of one store become signatures, and how these are indexed and compared.
+//! Schemas: the rules by which documents become signatures, and by which signatures are indexed and
+//! compared.
 //!
-//! Every module above may import everything here. This module imports `text`, `sketch`, `lanes` and
-//! errors: no store and no file.
+//! Every module above may import everything here. This module imports only `text`, `sketch`,
+//! `lanes` and errors; it knows neither stores nor files.
 
 mod builder;
 mod definition;

@@ -1,18 +1,19 @@
-//! Changes of a schema that the stored signatures allow.
+//! Changes of a schema that keep the stored signatures valid.
 
 use super::builder::{MinHash, SimHash};
 use super::definition::{MinHashSchema, Schema};
 use crate::error::{Result, SketchError};
 use crate::lanes::TableDesign;
 
-/// The name of a change of bands in errors.
+/// The parameter that errors about a change of bands name.
 const REBANDING: &str = "rebanding";
 
-/// A change of how the documents of a store are indexed, for `Store::reband`. Parts that are not
-/// set do not change.
+/// A change of how the documents of a store are indexed, for `Store::reband`. Settings that you do
+/// not set keep their values.
 ///
-/// The computation of signatures cannot change: texts, seed, number of values, width of
-/// fingerprints, and whether empty documents are near-duplicates of each other.
+/// The computation of signatures cannot change. It comprises the texts, the seed, the number of
+/// values, the width of fingerprints, and whether empty documents are near-duplicates of each
+/// other.
 ///
 /// ```
 /// use resemblance_sketch::{MinHash, Rebanding, Schema};
@@ -34,7 +35,7 @@ pub struct Rebanding {
 }
 
 impl Rebanding {
-    /// No change.
+    /// Creates a change without any setting.
     pub fn new() -> Self {
         Self::default()
     }
@@ -46,9 +47,9 @@ impl Rebanding {
         self
     }
 
-    /// Sets the share of the pairs at the threshold that must share a band, between 0 and 1.
-    /// Default: 0.95, if bands are chosen, because a store does not keep the share by which its
-    /// bands were chosen.
+    /// Sets the share of the pairs at the threshold that must share a band, between 0 and 1. If new
+    /// bands are chosen and you do not set it, it is 0.95: a store does not keep the recall for
+    /// which its bands were chosen.
     ///
     /// ```
     /// # use resemblance_sketch::{MinHash, Rebanding, Schema};
@@ -105,9 +106,9 @@ impl Rebanding {
         self
     }
 
-    /// Sets the tables directly, as [`SimHash::tables`](crate::SimHash::tables). The maximum
-    /// distance is the one within which they find all, unless [`max_distance`](Self::max_distance)
-    /// sets it.
+    /// Sets the tables directly, as [`SimHash::tables`](crate::SimHash::tables) does. The maximum
+    /// distance becomes the one at which whole buckets find every fingerprint, unless
+    /// [`max_distance`](Self::max_distance) sets it.
     ///
     /// ```
     /// # use resemblance_sketch::{Rebanding, Schema, SimHash};
@@ -122,8 +123,8 @@ impl Rebanding {
     }
 
     /// Sets the number of documents that the store is expected to contain. New SimHash tables are
-    /// chosen for it. Otherwise it only determines when the [design](crate::DesignReport) no longer
-    /// fits.
+    /// chosen for it. Without SimHash, the number only determines when the
+    /// [design](crate::DesignReport) counts as outgrown.
     ///
     /// ```
     /// # use resemblance_sketch::{Rebanding, Schema, SimHash};
@@ -199,12 +200,12 @@ impl Rebanding {
 }
 
 impl Schema {
-    /// Returns this schema with a change of how documents are indexed.
+    /// Returns this schema with a change applied to how documents are indexed.
     ///
     /// # Errors
     ///
-    /// [`SketchError::InvalidParameter`] for a part that is out of its range or of a family that the
-    /// schema does not have, or if there is nothing to change.
+    /// [`SketchError::InvalidParameter`] if a setting is out of range or concerns MinHash or
+    /// SimHash and the schema does not have it, or if the change has no setting.
     ///
     /// ```
     /// # use resemblance_sketch::{MinHash, Rebanding, Schema};

@@ -1,4 +1,4 @@
-//! The encoding of schemas as bytes, for programs that hand them to other processes.
+//! Encodes schemas as bytes, for programs that pass them to other processes.
 
 use crate::error::{Result, SketchError};
 use crate::metadata;
@@ -19,7 +19,7 @@ impl Schema {
     ///
     /// # Errors
     ///
-    /// [`SketchError::Bug`] alone.
+    /// Only [`SketchError::Bug`].
     ///
     /// ```
     /// use resemblance_sketch::{MinHash, Schema, Text};
@@ -41,14 +41,15 @@ impl Schema {
         Ok(bytes)
     }
 
-    /// Reads a schema that [`to_bytes`](Self::to_bytes) wrote, and checks that this release could have
-    /// built it.
+    /// Reads a schema from the bytes that [`to_bytes`](Self::to_bytes) returned, and checks that
+    /// this release could have built it.
     ///
     /// # Errors
     ///
-    /// [`SketchError::InvalidParameter`] for bytes of something else and for a schema that is out of range,
-    /// [`SketchError::NewerFormat`] for those of a newer release, [`SketchError::SelfTest`] for one whose texts are
-    /// read by another version of Unicode, [`SketchError::MissingFeature`].
+    /// [`SketchError::InvalidParameter`] if the bytes are not a schema or a setting is out of
+    /// range; [`SketchError::NewerFormat`] if a newer release wrote them; [`SketchError::SelfTest`]
+    /// if the schema reads texts by another version of Unicode; [`SketchError::MissingFeature`] if
+    /// the schema requires a feature that is not part of this build.
     ///
     /// ```
     /// # use resemblance_sketch::{MinHash, Schema};
@@ -90,8 +91,8 @@ impl Schema {
         Ok(schema)
     }
 
-    /// Returns a fingerprint of everything that determines how signatures are made. Signatures can
-    /// be compared if the fingerprints of their schemas are equal. Section 5.8 of `format-spec.md`
+    /// Returns a hash of everything that determines how signatures are made. Signatures of two
+    /// schemas can be compared if this hash is the same for both. Section 5.8 of `format-spec.md`
     /// specifies it.
     ///
     /// ```
@@ -155,7 +156,7 @@ mod tests {
         for place in MAGIC.len() + 2..bytes.len() {
             let mut changed = bytes.clone();
             changed[place] ^= 1;
-            // A threshold or a number of documents may be another one.
+            // A threshold or a number of documents may still be valid after the change.
             if let Ok(read) = Schema::from_bytes(&changed) {
                 assert_eq!(
                     read.recipe_fingerprint(),

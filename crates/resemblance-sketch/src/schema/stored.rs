@@ -1,4 +1,4 @@
-//! Schemas that are read, from a file or from anywhere else, and their checks.
+//! Reads schemas, from a file or from other bytes, and checks them.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::sketch::{DocumentFrequencies, Recipe};
 use crate::text::{UNICODE_VERSION, UnicodeVersion};
 
 impl MinHashSchema {
-    /// The builder that would build this part again.
+    /// Returns the builder that builds this part.
     pub(super) fn to_builder(self) -> MinHash {
         MinHash::new_of_kind(self.kind, self.values)
             .value_bits(self.value_bits)
@@ -23,7 +23,7 @@ impl MinHashSchema {
 }
 
 impl Schema {
-    /// Checks that signatures have something.
+    /// Checks that signatures of this schema are not void: it has MinHash, SimHash or containment.
     pub(super) fn check_has_family(&self) -> Result<()> {
         let has_any = self.has_families() || self.containment().is_some();
         let found = "neither MinHash nor SimHash nor containment";
@@ -34,8 +34,8 @@ impl Schema {
     ///
     /// # Errors
     ///
-    /// [`SketchError::InvalidParameter`] names the part that is out of range; [`SketchError::SelfTest`] if texts
-    /// are normalised by another version of Unicode.
+    /// [`SketchError::InvalidParameter`] names the part that is out of range.
+    /// [`SketchError::SelfTest`] if the schema normalises texts by another version of Unicode.
     pub fn validate(&self) -> Result<()> {
         self.recipe.validate()?;
         if self.unicode_version != UNICODE_VERSION {
@@ -48,8 +48,8 @@ impl Schema {
         if let Some(minhash) = self.minhash {
             minhash.to_builder().build()?;
         }
-        // A table design checks itself when it is read. It remains to check that the recipe and the
-        // two parts agree.
+        // A table design checks itself when it is read. What remains is to check that the recipe
+        // and the two parts agree.
         let recipe = self.recipe.minhash;
         let of_recipe = recipe.map(|minhash| (minhash.kind, minhash.values));
         let of_schema = self.minhash.map(|minhash| (minhash.kind, minhash.values));
@@ -63,7 +63,7 @@ impl Schema {
     }
 }
 
-/// The fields of a schema as they are written, with nothing checked but each by itself.
+/// The fields of an encoded schema. Each has been checked by itself only.
 #[derive(Deserialize)]
 #[serde(remote = "Schema")]
 struct StoredSchema {
@@ -77,12 +77,13 @@ struct StoredSchema {
     weights: Option<Arc<DocumentFrequencies>>,
 }
 
-/// A schema that was read and not checked. It is written as a [`Schema`] is.
+/// A schema that has been read but not checked. It has the same encoding as a [`Schema`].
 #[derive(Deserialize)]
 pub struct UncheckedSchema(#[serde(with = "StoredSchema")] Schema);
 
 impl UncheckedSchema {
-    /// Returns the schema for a caller that checks it with [`Schema::validate`], and so gets its errors.
+    /// Returns the unchecked schema. The caller checks it with [`Schema::validate`], which returns
+    /// more precise errors than deserialising does.
     pub fn into_unchecked(self) -> Schema {
         self.0
     }

@@ -1,22 +1,24 @@
-//! b-bit MinHash: values cut to b bits (Li and König, *b-Bit Minwise Hashing*, WWW 2010; *Theory and
-//! applications of b-bit minwise hashing*, CACM 2011).
+//! b-bit MinHash: values cut to b bits (Li and König, *b-Bit Minwise Hashing*, WWW 2010; *Theory
+//! and applications of b-bit minwise hashing*, CACM 2011).
 //!
-//! Values of different features are equal after the cut with probability C, so cut values agree with
-//! probability P = C + (1 - C) J, and (share of equal ones - C) / (1 - C) is an unbiased estimate
-//! of J, with variance P (1 - P) / (k (1 - C)²). In general C is two numbers that depend on
-//! r = |A| / D and |B| / D, for a universe of D: with A(r) = r (1 - r)^(2^b - 1) / (1 - (1 - r)^(2^b)),
-//! they are the means of A(r₁) and A(r₂), weighted by r₂ : r₁ for the addend and r₁ : r₂ for the
-//! factor. As r falls to 0 all of it becomes 2^-b. That limit is used: features are hashed
-//! to 64 bits, so that r is below 2^-30 even for a billion of them, sizes need not be stored, and
-//! values are mixed before they are cut, so that what they were drawn from does not matter.
+//! The values of two different features are equal after the cut with probability C. Cut values
+//! therefore agree with probability P = C + (1 - C) J, and (share of equal ones - C) / (1 - C) is
+//! an unbiased estimate of J, with variance P (1 - P) / (k (1 - C)²). In general C is two numbers
+//! that depend on r₁ = |A| / D and r₂ = |B| / D, for a universe of D features: with A(r) = r (1 -
+//! r)^(2^b - 1) / (1 - (1 - r)^(2^b)), they are the means of A(r₁) and A(r₂), weighted by r₂ : r₁
+//! for the addend and r₁ : r₂ for the factor. Both tend to 2^-b as r tends to 0. This crate uses
+//! the limit. Features are hashed to 64 bits, so r is below 2^-30 even for a billion features, and
+//! sizes need not be stored. Values are mixed before they are cut, so their original distribution
+//! does not matter.
 //!
-//! Values that were equal by chance before the cut remain equal: see each kind's bound.
+//! Values that were equal by chance before the cut remain equal; the documentation of each kind
+//! states how often that happens.
 
 /// Cuts a value to its `bits` low bits, 1 to 32; with 32 it does not change. With `is_mixed`, mixes
-/// it first. Minima are small numbers, so their high bits distinguish little, and with very many
-/// features neither do the low ones. The low bits of products depend on the low bits of the factors
-/// alone, so features that agree there would agree in all values. The mix is MurmurHash3's 32-bit
-/// finalizer (Appleby), a bijection.
+/// it first, for two reasons. Minima are small numbers, so their high bits distinguish little, and
+/// with very many features the low bits do not either. And the low bits of a product depend only on
+/// the low bits of its factors, so features that agree there would agree in all values. The mix is
+/// MurmurHash3's 32-bit finalizer (Appleby), a bijection.
 #[inline]
 pub(super) fn cut(value: u32, bits: u8, is_mixed: bool) -> u32 {
     let is_mixed = is_mixed && bits < 32;
@@ -31,15 +33,15 @@ pub(super) fn mix32(value: u32) -> u32 {
     value ^ (value >> 16)
 }
 
-/// The estimate of J where `equal` of `values` values of `bits` bits are: unbiased, hence below 0 for
-/// dissimilar sets at times. NaN for no values.
+/// Estimates J if `equal` of `values` values of `bits` bits are equal. The estimate is unbiased,
+/// hence sometimes negative for dissimilar sets. It is NaN for no values.
 #[inline]
 pub(super) fn unclamped(equal: usize, values: usize, bits: u8) -> f64 {
     let chance = chance(bits);
     (equal as f64 / values as f64 - chance) / (1.0 - chance)
 }
 
-/// The variance of the unclamped estimate of `similarity`, if values are independent.
+/// Returns the variance of the unclamped estimate of `similarity` for independent values.
 #[inline]
 pub(crate) fn variance(similarity: f64, values: usize, bits: u8) -> f64 {
     let chance = chance(bits);
@@ -57,8 +59,8 @@ fn low_mask(bits: u8) -> u64 {
     (1_u64 << u32::from(bits).min(32)) - 1
 }
 
-/// Appends cut values of `bits` bits, 1, 2, 4, 8 or 16, one after another from the lowest bit of the
-/// first byte on. Bits that are left in the last byte are 0.
+/// Appends cut values of `bits` bits, 1, 2, 4, 8 or 16, one after another, beginning with the
+/// lowest bit of the first byte. Unused bits of the last byte are 0.
 pub(super) fn pack(values: impl IntoIterator<Item = u32>, bits: u8, bytes: &mut Vec<u8>) {
     if bits == 16 {
         for value in values {
@@ -81,7 +83,7 @@ pub(super) fn pack(values: impl IntoIterator<Item = u32>, bits: u8, bytes: &mut 
     }
 }
 
-/// Returns the first `count` values of packed ones, or all if there are fewer.
+/// Returns the first `count` packed values, or all of them if there are fewer.
 pub(super) fn unpack(bytes: &[u8], count: usize, bits: u8) -> Vec<u32> {
     if bits == 16 {
         let words = bytes.as_chunks::<2>().0.iter().take(count);
@@ -104,9 +106,10 @@ pub(super) fn unpack(bytes: &[u8], count: usize, bits: u8) -> Vec<u32> {
     std::iter::from_fn(&mut next).take(count).collect()
 }
 
-/// The number of `count` packed values that are equal, position by position: 64 bits at a time, each
-/// difference of a value folded into its lowest bit. `bits` is 1, 2, 4, 8 or 16; both are packed as [`pack`]
-/// does, so that the unused bits of the last byte are equal. A shorter one's missing values are unequal.
+/// Counts the packed values that are equal, position by position, among `count` values of `bits`
+/// bits (1, 2, 4, 8 or 16). Compares 64 bits at a time and folds each difference of two values into
+/// its lowest bit. Both slices must be packed as [`pack`] does, which makes their unused bits
+/// equal. Values that a shorter slice lacks count as unequal.
 #[inline]
 pub(super) fn count_equal(a: &[u8], b: &[u8], count: usize, bits: u8) -> usize {
     let (a_words, a_rest) = a.as_chunks::<8>();
@@ -122,11 +125,12 @@ pub(super) fn count_equal(a: &[u8], b: &[u8], count: usize, bits: u8) -> usize {
         .sum();
     let rest = a_rest.iter().zip(b_rest).rev();
     let last_word = rest.fold(0, |word, (a, b)| word << u8::BITS | u64::from(a ^ b));
-    // Packed bytes of a damaged file may differ after the last value, too: no count is below 0.
+    // Packed bytes of a damaged file may also differ after the last value. The count must not
+    // underflow.
     count.saturating_sub(in_words + differing(last_word, bits))
 }
 
-/// The number of values in a word that are not 0.
+/// Returns the number of nonzero values in a word.
 #[inline]
 fn differing(word: u64, bits: u8) -> usize {
     let mut folded = word;

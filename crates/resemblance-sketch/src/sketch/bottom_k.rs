@@ -1,35 +1,35 @@
-//! Bottom-k: the k least values of one function (Broder, *On the resemblance and containment of
-//! documents*, 1997; the name is Cohen and Kaplan's, *Summarizing data using bottom-k sketches*,
-//! PODC 2007).
+//! Bottom-k: the k smallest values of one hash function (Broder, *On the resemblance and
+//! containment of documents*, 1997; Cohen and Kaplan named it in *Summarizing data using bottom-k
+//! sketches*, PODC 2007).
 //!
-//! The k least values of a union are k elements drawn from it without replacement, and two sketches
-//! determine which of them both sets have: the share of these is an unbiased estimate of J
-//! (Broder's theorem 1). Its variance is J (1 - J) / k × (N - k) / (N - 1) for N features in the
-//! union, that of such a draw. With fewer than k features in the union, all of it is known exactly.
-//! Values have 64 bits and result from a bijection, except for the greatest, which counts as one
-//! less: none are equal by chance.
+//! The k smallest values of a union are a sample of k elements, drawn without replacement. Two
+//! sketches determine which elements of the sample are in both sets, and the share of these is an
+//! unbiased estimate of J (Broder's theorem 1). Its variance is that of such a draw, J (1 - J) / k
+//! × (N - k) / (N - 1) for N features in the union. If the union has fewer than k features, the
+//! sketches contain all of them and the result is exact. Values have 64 bits and result from a
+//! bijection, so none are equal by chance. The one exception is the greatest number, which is
+//! replaced by the next smaller one.
 
 use super::hash::{GOLDEN_GAMMA, derive, mix64, stream};
 
-/// The function of one seed.
+/// The hash function of one seed.
 #[derive(Debug)]
 pub(super) struct BottomK {
     key: u64,
     size: usize,
 }
 
-/// The least values so far, and some more: at most 16 bytes for each of the k values.
+/// The smallest values so far, and some others. Takes at most 16 bytes for each of the k values.
 #[derive(Clone, Debug)]
 pub(super) struct BottomKState {
-    /// Kept values in any order and with repeats. The k least distinct values so far are among
-    /// them.
+    /// Values in any order, with repeats. They include the k smallest distinct values so far.
     kept: Vec<u64>,
-    /// No greater value can be among the k least.
+    /// An upper bound of the k smallest values.
     threshold: u64,
 }
 
 impl BottomK {
-    /// The function of a seed, for sketches of up to `values` values.
+    /// Creates the function of a seed, for sketches of up to `values` values.
     pub(crate) fn new(seed: u64, values: u16) -> Self {
         Self {
             key: derive(seed, stream::BOTTOM_K_KEY),
@@ -37,7 +37,7 @@ impl BottomK {
         }
     }
 
-    /// The state of a document without features.
+    /// Returns the state of a document without features.
     pub(super) fn state(&self) -> BottomKState {
         BottomKState {
             kept: Vec::with_capacity(2 * self.size),
@@ -45,10 +45,10 @@ impl BottomK {
         }
     }
 
-    /// Takes features in. Neither order nor repeats change the result.
+    /// Adds features. Neither order nor repeats change the result.
     pub(super) fn update(&self, state: &mut BottomKState, hashes: impl IntoIterator<Item = u64>) {
         for hash in hashes {
-            // Sketches that are kept side by side in memory are padded with `u64::MAX`.
+            // `u64::MAX` is reserved: it pads sketches that are stored side by side in memory.
             let value = mix64(hash ^ self.key).min(u64::MAX - 1);
             if value <= state.threshold {
                 state.kept.push(value);
@@ -59,7 +59,8 @@ impl BottomK {
         }
     }
 
-    /// The sketch: the k least values, ascending and distinct; all of them where there are fewer.
+    /// Returns the sketch: the k smallest values, ascending and distinct, or all values if there
+    /// are fewer.
     pub(crate) fn values(&self, state: &BottomKState) -> Vec<u64> {
         let mut values = state.kept.clone();
         keep_least(&mut values, self.size);
@@ -76,20 +77,20 @@ impl BottomK {
     }
 }
 
-/// Keeps the `size` least distinct values, ascending.
+/// Keeps the `size` smallest distinct values, ascending.
 fn keep_least(values: &mut Vec<u64>, size: usize) {
     values.sort_unstable();
     values.dedup();
     values.truncate(size);
 }
 
-/// The sketch of the union of two sets from their sketches.
+/// Returns the sketch of the union of two sets, from their sketches.
 pub(super) fn merge(a: &[u64], b: &[u64], size: usize) -> Vec<u64> {
     union(a, b).take(size).map(|(value, _)| value).collect()
 }
 
-/// Looks at the `size` least values of two sketches together, or at all if there are fewer. Returns how
-/// many of them are in both sketches, and how many there are.
+/// Examines the `size` smallest values of the union of two sketches, or all if there are fewer.
+/// Returns how many of them are in both sketches, and how many were examined.
 pub(super) fn shared(a: &[u64], b: &[u64], size: usize) -> (usize, usize) {
     let (mut all, mut shared) = (0_usize, 0_usize);
     for (_, in_both) in union(a, b).take(size) {
@@ -99,7 +100,8 @@ pub(super) fn shared(a: &[u64], b: &[u64], size: usize) -> (usize, usize) {
     (shared, all)
 }
 
-/// The estimate of J from two sketches of up to `size` values: 0 to 1, and 1 for two empty ones.
+/// Estimates J from two sketches of up to `size` values. The result is in [0, 1], and 1 for two
+/// empty sketches.
 pub(super) fn bottom_k_jaccard(a: &[u64], b: &[u64], size: usize) -> f64 {
     match shared(a, b, size) {
         (_, 0) => 1.0,
@@ -107,7 +109,7 @@ pub(super) fn bottom_k_jaccard(a: &[u64], b: &[u64], size: usize) -> f64 {
     }
 }
 
-/// The values of two ascending slices, ascending, each with whether both slices have it.
+/// Merges two ascending slices. Each value comes with whether both slices contain it.
 fn union<'a>(mut a: &'a [u64], mut b: &'a [u64]) -> impl Iterator<Item = (u64, bool)> + 'a {
     std::iter::from_fn(move || {
         let next = match (a.first(), b.first()) {
@@ -128,27 +130,27 @@ pub(crate) const fn row_count(values: u16) -> u16 {
     values / 8
 }
 
-/// The rows by which a sketch is indexed in bands: `count` values, of which those of two sets agree
-/// with a probability near J, as MinHash values do.
+/// Returns the rows that index a sketch in bands: `count` values that agree between two sets with a
+/// probability near J, as MinHash values do.
 ///
-/// An independent mix sends every value to one of `count` bins. Row j is a hash of the least value
-/// of the sketch in bin j, `u32::MAX` if the bin is empty. For two sets let m be the least value in
-/// bin j that is among the k least of their union. If it exists, a set that has m has it in its
-/// sketch, as the least of its bin; the rows agree exactly if both have m, which has probability J.
-/// So
+/// An independent mix assigns every value to one of `count` bins. Row j is a hash of the smallest
+/// value of the sketch in bin j, or `u32::MAX` if the bin is empty. For two sets, let m be the
+/// smallest value in bin j among the k smallest of their union. If m exists, a set that contains m
+/// has it in its sketch, as the smallest value of its bin. The rows then agree exactly if both sets
+/// contain m, which has probability J. So
 ///
 ///   J (1 - q) ≤ P(rows agree) ≤ J (1 - q) + q,   q = (1 - 1 / count)^min(k, N),
 ///
-/// for N features in the union, and 2^-32 for equal hashes. With count = k / 8 and N ≥ k this is
-/// within q ≤ e^-8 = 0.0004 of J. Where N < k, a bin without a value of the union is empty in both
-/// sketches, and the rows agree: P = J (1 - q) + q, never less than J. Small sets are compared
-/// more often than they need be, and found no less.
+/// for N features in the union, up to 2^-32 for colliding hashes. With count = k / 8 and N ≥ k this
+/// differs from J by at most q ≤ e^-8 = 0.0004. If N < k, a bin without a value of the union is
+/// empty in both sketches, and the rows agree: P = J (1 - q) + q, never less than J. Small sets are
+/// therefore compared more often than necessary, and never found less often.
 pub(crate) fn rows(values: &[u64], count: usize) -> Vec<u32> {
     let mut rows = vec![u32::MAX; count];
-    // In descending order, so that the least value of a bin is the one that is kept.
+    // In descending order, so that the smallest value of a bin is written last and remains.
     for &value in values.iter().rev() {
         let mixed = mix64(value.wrapping_add(GOLDEN_GAMMA));
-        // The high half of a number of 32 bits × `count` is below `count`.
+        // The high half of the product of a 32-bit number and `count` is below `count`.
         let bin = (u128::from(mixed >> 32) * count as u128) >> 32;
         if let Some(row) = rows.get_mut(bin as usize) {
             *row = (mixed as u32).min(u32::MAX - 1);

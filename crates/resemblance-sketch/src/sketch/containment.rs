@@ -1,4 +1,4 @@
-//! Kept hashes: of the shingles of a document those by which shared passages are found.
+//! Kept hashes: the hashes of selected shingles of a document, by which shared passages are found.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -8,34 +8,36 @@ use serde::{Deserialize, Serialize};
 use super::hash::{GOLDEN_GAMMA, derive, mix64, stream};
 use crate::error::{Result, SketchError};
 
-/// Bits of a kept hash. A hash collides with any of 500 million different ones with probability 3 ×
-/// 10⁻⁵.
+/// The number of bits of a kept hash. The probability that a hash collides with any of 500 million
+/// different ones is 3 × 10⁻⁵.
 pub const KEPT_HASH_BITS: u8 = 44;
 
-/// The windows that a schema accepts, in shingles.
+/// The window sizes that a schema accepts, in shingles.
 const WINDOWS: std::ops::RangeInclusive<u16> = 1..=1_024;
 
 /// The scales that a schema accepts.
 const SCALES: std::ops::RangeInclusive<u32> = 1..=1_000_000;
 
-/// The window where none is given.
+/// The default window.
 const DEFAULT_WINDOW: u16 = 8;
 
-/// The rule that selects the shingles which a schema keeps of each document, so that shared
-/// passages are found: *is this paragraph in that page?*
+/// The rule that selects which shingles of a document a schema keeps. Kept shingles find shared
+/// passages: *is this paragraph in that page?*
 ///
 /// A document is cut into shingles of k units (words, characters or code tokens, depending on the
-/// schema's [`Text`](crate::Text)), and the hashes of some are kept with its signature and indexed:
+/// schema's [`Text`](crate::Text)). The signature keeps the hashes of some shingles, and the index
+/// contains them. There are two ways to select them:
 ///
-/// - **By windows** (Schleimer, Wilkerson and Aiken, *Winnowing*, 2003; the default): from each w
-///   consecutive shingles, the one with the least hash is kept (of equal ones the rightmost). About
-///   2 / (w + 1) of all shingles are kept. **Every passage of w shingles, w + k − 1 units, that two
-///   documents share is found, for certain**; no passage shorter than k units is.
-/// - **Scaled** (FracMinHash: Irber et al. 2022): each shingle is kept with probability 1 / s,
-///   whatever its neighbours are. This takes less space and guarantees no passage, but the share of
-///   the query that a document contains is estimated without bias, with a known variance.
+/// - **By windows** (Schleimer, Wilkerson and Aiken, *Winnowing*, 2003; the default): from every w
+///   consecutive shingles, keep the one with the smallest hash (the rightmost if several are
+///   equal). This keeps about 2 / (w + 1) of all shingles. **It finds every passage of w shingles
+///   (w + k − 1 units) that two documents share**, and no passage shorter than k units.
+/// - **Scaled** (FracMinHash: Irber et al. 2022): keep each shingle with probability 1 / s,
+///   independently of its neighbours. This takes less space and guarantees no passage, but it gives
+///   an unbiased estimate, with known variance, of the share of the query that a document contains.
 ///
-/// If features are given instead of a text, they are its shingles, in the given order.
+/// If the document is given as features instead of a text, the features in their order are its
+/// shingles.
 ///
 /// ```
 /// use resemblance_sketch::{Containment, Schema, Text};
@@ -58,14 +60,14 @@ pub struct Containment {
     has_positions: bool,
 }
 
-/// Containment as a schema is written. Frozen.
+/// The encoded form of containment. Frozen.
 #[derive(Serialize, Deserialize)]
 struct StoredContainment {
     units: u16,
     rule: StoredRule,
 }
 
-/// The rule by which shingles are kept, and whether with their positions.
+/// The rule that selects shingles, with or without their positions.
 #[derive(Serialize, Deserialize)]
 enum StoredRule {
     Window(u16),
@@ -104,18 +106,18 @@ impl From<Containment> for StoredContainment {
     }
 }
 
-/// The rule by which shingles are kept.
+/// The rule that selects shingles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Selection {
-    /// Keep the least of this number of consecutive hashes.
+    /// Keep the smallest of this number of consecutive hashes.
     Window(u16),
     /// Keep one hash in this number.
     Scaled(u32),
 }
 
 impl Containment {
-    /// Keeps shingles of `k` units, 1 to 256, with a [window](Self::window) of 8. Their length is
-    /// independent of the shingles of [`Text`](crate::Text) that MinHash and SimHash use.
+    /// Keeps shingles of `k` units, 1 to 256, with a [window](Self::window) of 8. `k` is
+    /// independent of the shingle length of [`Text`](crate::Text), which MinHash and SimHash use.
     pub const fn new(k: u16) -> Self {
         Self {
             units: k,
@@ -124,7 +126,8 @@ impl Containment {
         }
     }
 
-    /// Keeps the least hash of each `w` consecutive shingles, 1 to 1,024. With 1, all are kept.
+    /// Keeps the shingle with the smallest hash of every `w` consecutive shingles, 1 to 1,024. A
+    /// window of 1 keeps all shingles.
     pub const fn window(mut self, w: u16) -> Self {
         self.selection = Selection::Window(w);
         self
@@ -145,10 +148,10 @@ impl Containment {
         self
     }
 
-    /// Also keeps the positions of each kept shingle in its document, so that answers contain the
-    /// positions of shared passages in both texts (`Overlap::passages` of a store) without reading
-    /// the texts. Each kept shingle of a document of n shingles, repeats included, takes about
-    /// (log₂ n + 2) / 8 more bytes in the document's row: 1.6 for two thousand.
+    /// Also keeps the positions of each kept shingle in its document. Answers then contain the
+    /// positions of shared passages in both texts (`Overlap::passages` of a store), without access
+    /// to the texts. In a document of n shingles, each occurrence of a kept shingle takes about
+    /// (log₂ n + 2) / 8 more bytes: 1.6 bytes for two thousand shingles.
     ///
     /// ```
     /// # use resemblance_sketch::{Containment, Schema, Text};
@@ -183,7 +186,8 @@ impl Containment {
         self.units
     }
 
-    /// Returns the number of shingles in a window; `None` if shingles are [scaled](Self::scaled).
+    /// Returns the number of shingles in a window, or `None` if shingles are
+    /// [scaled](Self::scaled).
     #[must_use]
     pub fn window_shingles(&self) -> Option<u16> {
         match self.selection {
@@ -192,7 +196,8 @@ impl Containment {
         }
     }
 
-    /// Returns s if one in s shingles is kept; `None` if they are kept by [windows](Self::window).
+    /// Returns s if one in s shingles is kept, or `None` if shingles are selected by
+    /// [windows](Self::window).
     #[must_use]
     pub fn scale(&self) -> Option<u32> {
         match self.selection {
@@ -202,13 +207,13 @@ impl Containment {
     }
 
     /// Returns the minimum length, in units, at which every shared passage is found: w + k − 1.
-    /// `None` if shingles are [scaled](Self::scaled), because any passage can then be missed.
+    /// Returns `None` if shingles are [scaled](Self::scaled), because that can miss any passage.
     #[must_use]
     pub fn min_shared_units(&self) -> Option<u32> {
         self.window_shingles().map(|_| self.guaranteed_units())
     }
 
-    /// Returns w + k − 1, with a window of 1 where shingles are scaled.
+    /// Returns w + k − 1, where w is 1 if shingles are scaled.
     pub(crate) fn guaranteed_units(&self) -> u32 {
         let window = self.window_shingles().unwrap_or(1);
         u32::from(window) + u32::from(self.units) - 1
@@ -230,7 +235,7 @@ impl Containment {
         }
     }
 
-    /// Appends the part of it that the fingerprint of a recipe contains. Frozen.
+    /// Appends the bytes of this rule that the fingerprint of a recipe contains. Frozen.
     pub(super) fn append_to(&self, bytes: &mut Vec<u8>) {
         bytes.extend_from_slice(b"containment");
         bytes.extend_from_slice(&self.units.to_le_bytes());
@@ -264,22 +269,23 @@ pub type KeptShingle = (u64, u64);
 /// The kept hashes of a document.
 #[derive(Clone, Debug, Default)]
 pub struct KeptHashes {
-    /// Ascending, each once.
+    /// In ascending order, without repeats.
     pub hashes: Vec<u64>,
-    /// The kept shingles in the order of the document, repeats included; empty if the hashes come from a
-    /// store that does not keep positions.
+    /// The kept shingles in the order of the document, with repeats. Empty if the hashes come from
+    /// a store that does not keep positions.
     pub shingles: Vec<KeptShingle>,
-    /// True if positions are a part of the signature.
+    /// True if positions are part of the signature.
     pub are_placed: bool,
 }
 
-/// Chooses the shingles that are kept, one after the other.
+/// Selects shingles, one after another.
 #[derive(Debug)]
 pub(super) struct ShingleSelector {
     key: u64,
     selection: Selection,
     has_positions: bool,
-    /// The shingles that can still be the least of a window, ascending by hash: positions and hashes.
+    /// The shingles that can still become the smallest of a window: positions and hashes, ascending
+    /// by hash.
     candidates: VecDeque<(u64, u64)>,
     /// The number of shingles so far.
     count: u64,
@@ -298,7 +304,7 @@ impl ShingleSelector {
         }
     }
 
-    /// Takes the next shingle, by the hash of its bytes.
+    /// Adds the next shingle, given by the hash of its bytes.
     #[inline]
     pub(super) fn push(&mut self, feature_hash: u64) {
         let mixed = mix64(feature_hash ^ self.key);
@@ -316,7 +322,7 @@ impl ShingleSelector {
 
     #[inline]
     fn push_to_window(&mut self, position: u64, mixed: u64, window: u64) {
-        // An equal hash further right takes the place of the one before.
+        // An equal hash further right replaces the one before.
         while self.candidates.back().is_some_and(|last| last.1 >= mixed) {
             self.candidates.pop_back();
         }
@@ -333,7 +339,8 @@ impl ShingleSelector {
         }
     }
 
-    /// Keeps the least of the current window, unless the window before had the same one.
+    /// Keeps the smallest hash of the current window, unless it is the one kept for the window
+    /// before.
     fn keep_least(&mut self) {
         if let Some(&(position, mixed)) = self.candidates.front()
             && self.kept.last().is_none_or(|last| last.0 != position)
@@ -343,7 +350,7 @@ impl ShingleSelector {
     }
 
     pub(super) fn finish(mut self) -> KeptHashes {
-        // A document without a whole window is one window.
+        // A document shorter than a window is one window.
         if let Selection::Window(window) = self.selection
             && self.count < window.into()
         {
@@ -360,7 +367,8 @@ impl ShingleSelector {
     }
 }
 
-/// The hash under which a shingle is indexed: uniform, whichever shingles are kept. Frozen.
+/// Returns the hash under which a shingle is indexed. It is uniform for every rule of selection.
+/// Frozen.
 fn kept_hash(mixed: u64) -> u64 {
     mix64(mixed.wrapping_add(GOLDEN_GAMMA)) >> (64 - KEPT_HASH_BITS)
 }
@@ -375,7 +383,8 @@ mod tests {
         selector.finish().shingles
     }
 
-    /// By the definition: of each window the rightmost of the least, each shingle once.
+    /// Follows the definition: the rightmost of the smallest hashes of each window, each shingle
+    /// once.
     fn winnowed(window: usize, hashes: &[u64]) -> Vec<KeptShingle> {
         let mixed = hashes
             .iter()
@@ -398,7 +407,7 @@ mod tests {
         for window in [1, 2, 3, 8, 50, 1_024] {
             let containment = Containment::new(1).window(window);
             for length in [0, 1, 2, 7, 8, 9, 100, 1_500] {
-                // Few hashes, so that many are equal; then many.
+                // Few distinct hashes, so that many are equal; then many distinct ones.
                 for values in [1, 3, 40, 1 << 40] {
                     let hashes: Vec<u64> = (0..length).map(|i| mix64(i) % values).collect();
                     let expected = winnowed(window.into(), &hashes);

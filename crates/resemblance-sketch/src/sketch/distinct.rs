@@ -1,17 +1,18 @@
-//! Distinct hashes.
+//! A set of distinct hashes.
 
 use super::hash::GOLDEN_GAMMA;
 
-/// Slots of the smallest table.
+/// The number of slots in the smallest table.
 const MIN_SLOTS: usize = 1 << 10;
 
-/// A table of up to this many slots leaves three of four empty: most look-ups then end at their first
-/// slot, which the processor predicts. Larger tables are filled to three quarters, to save memory.
+/// Tables of up to this many slots leave three of four slots empty. Most look-ups then end at their
+/// first slot, which the processor predicts. Larger tables fill up to three quarters, to save
+/// memory.
 const MAX_SPARSE_SLOTS: usize = 1 << 16;
 
 /// A set of hashes: an open-addressing table beside a list. Large sets take 19 to 30 bytes a hash.
 pub(super) struct DistinctHashes {
-    /// A power of two of slots. 0 marks an empty one.
+    /// The slots, whose number is a power of two. 0 marks an empty one.
     slots: Vec<u64>,
     /// All hashes, in the order of their first occurrences.
     list: Vec<u64>,
@@ -20,9 +21,9 @@ pub(super) struct DistinctHashes {
 }
 
 impl DistinctHashes {
-    /// A set that is expected to hold about `hashes` hashes.
+    /// Creates a set for about `hashes` hashes.
     pub(super) fn with_capacity(hashes: usize) -> Self {
-        // The number is a hint of the caller: it must not make us reserve much memory.
+        // The number is the caller's hint. It must not make the crate reserve much memory.
         let enough = (4 * hashes.min(MAX_SPARSE_SLOTS / 4)).next_power_of_two();
         let slots = enough.max(MIN_SLOTS);
         Self {
@@ -32,7 +33,7 @@ impl DistinctHashes {
         }
     }
 
-    /// Adds hashes; those that it holds already change nothing.
+    /// Adds hashes. Hashes that the set contains change nothing.
     pub(super) fn extend(&mut self, hashes: &[u64]) {
         for hash in hashes {
             if self.list.len() >= self.max_hashes() {
@@ -68,25 +69,25 @@ impl DistinctHashes {
         }
     }
 
-    /// All hashes, in no particular order.
+    /// Returns all hashes, in no particular order.
     pub(super) fn into_vec(self) -> Vec<u64> {
         self.list
     }
 }
 
-/// The empty slot in which a hash belongs; `None` if the table holds it already.
+/// Returns the empty slot for a hash, or `None` if the table contains the hash.
 #[inline]
 fn free_slot(slots: &mut [u64], hash: u64) -> Option<&mut u64> {
     debug_assert!(slots.len().is_power_of_two());
     let last = slots.len() - 1;
-    // Hashes that the caller made may be any numbers. The upper bits of a product depend on all bits.
+    // Hashes from the caller may be any numbers. The upper bits of a product depend on all bits.
     let mixed = (hash ^ (hash >> 32)).wrapping_mul(GOLDEN_GAMMA);
     let mut position = (mixed >> 32) as usize & last;
     loop {
         match slots.get(position) {
             Some(0) => return slots.get_mut(position),
             Some(found) if *found == hash => return None,
-            // The search ends, because at least a quarter of the slots is empty.
+            // The search ends because at least a quarter of the slots are empty.
             _ => position = (position + 1) & last,
         }
     }

@@ -1,4 +1,4 @@
-//! Signatures of features that are added one by one.
+//! Builds signatures from features that are added one by one.
 
 use std::fmt;
 
@@ -14,29 +14,30 @@ use crate::text::Shingler;
 /// Features that are hashed together.
 const PENDING_FEATURES: usize = 64;
 
-/// The smallest number of entries at which counted features are added up before the document ends.
+/// The minimum number of entries at which the counts of equal features are added up before the
+/// document ends.
 const MIN_ADDED_UP: usize = 1 << 16;
 
 /// The unfinished signature of features without weights.
 ///
-/// Takes the memory of the values. With SimHash it takes 19 to 30 bytes more for each distinct
-/// feature, with weighted MinHash 16 to 48: both need to know which features repeat.
+/// It takes the memory of the values. SimHash takes 19 to 30 bytes more for each distinct feature,
+/// and weighted MinHash 16 to 48, because both need to know which features repeat.
 pub(super) struct SignatureDraft<'a> {
     functions: &'a HashFunctions,
     state: Option<MinHashState<'a>>,
-    /// The first `pending_count` are pending.
+    /// The first `pending_count` entries are pending.
     pending: [u64; PENDING_FEATURES],
     pending_count: usize,
     gathered: GatheredFeatures,
     is_empty: bool,
 }
 
-/// The signature of a text that is read in pieces, cut anywhere.
+/// Builds the signature of a text that arrives in pieces. Pieces may be cut anywhere.
 ///
-/// Takes the memory of a few shingles and of the signature's values, however long the text is. With
-/// [`Containment`](crate::Containment) it takes 24 bytes more for each kept shingle. With
-/// SimHash it takes 19 to 30 bytes more for each distinct shingle, with weighted MinHash 16 to 48:
-/// both need to know which shingles repeat.
+/// It takes the memory of a few shingles and of the signature's values, whatever the length of the
+/// text. [`Containment`](crate::Containment) takes 24 bytes more for each kept shingle. SimHash
+/// takes 19 to 30 bytes more for each distinct shingle, and weighted MinHash 16 to 48, because both
+/// need to know which shingles repeat.
 ///
 /// ```
 /// use resemblance_sketch::{MinHash, Schema, Text};
@@ -52,7 +53,7 @@ pub(super) struct SignatureDraft<'a> {
 pub struct StreamedText<'a> {
     pub(super) shingler: Shingler,
     pub(super) draft: SignatureDraft<'a>,
-    /// The shingles of which some are kept, where these are others.
+    /// Cuts the shingles for containment, if their length differs.
     pub(super) kept_shingler: Option<Shingler>,
     pub(super) selector: Option<ShingleSelector>,
 }
@@ -73,7 +74,7 @@ impl StreamedText<'_> {
         }
     }
 
-    /// The signature of all pieces together.
+    /// Returns the signature of all pieces together.
     #[must_use]
     pub fn finish(mut self) -> Signature {
         let (draft, selector) = (&mut self.draft, &mut self.selector);
@@ -92,7 +93,7 @@ impl StreamedText<'_> {
     }
 }
 
-/// Adds a feature that is a shingle of which some are kept, if any are.
+/// Adds a feature, and offers it to the selector of shingles, if there is one.
 #[inline]
 fn take(draft: &mut SignatureDraft<'_>, selector: &mut Option<ShingleSelector>, hash: u64) {
     draft.hash(hash);
@@ -107,12 +108,12 @@ impl fmt::Debug for StreamedText<'_> {
     }
 }
 
-/// The features that must be kept until the document ends.
+/// The features that the draft keeps until the document ends.
 enum GatheredFeatures {
     None,
     Distinct(DistinctHashes),
-    /// Features with the number of their occurrences. Entries of one feature are added up once there
-    /// are `max_entries`.
+    /// Features with the numbers of their occurrences. When there are `max_entries` entries, equal
+    /// features are added up.
     Counted {
         entries: Vec<WeightedHash>,
         max_entries: usize,
@@ -131,7 +132,7 @@ impl GatheredFeatures {
                 entries.extend(hashes.iter().map(|&hash| (hash, 1)));
                 if entries.len() >= *max_entries {
                     add_up(entries);
-                    // Twice what remains, so that sorting costs O(log n) a feature in all.
+                    // Twice what remains, so that sorting costs O(log n) for each feature.
                     *max_entries = (2 * entries.len()).max(MIN_ADDED_UP);
                 }
             }
@@ -140,7 +141,7 @@ impl GatheredFeatures {
 }
 
 impl<'a> SignatureDraft<'a> {
-    /// The draft of a document that is expected to have about `features` distinct features.
+    /// Creates the draft of a document with about `features` distinct features.
     pub(super) fn new(functions: &'a HashFunctions, features: usize) -> Self {
         let minhash = functions.minhash.as_ref();
         let gathered = if minhash.is_some_and(|minhash| minhash.needs_weights()) {
@@ -195,7 +196,7 @@ impl<'a> SignatureDraft<'a> {
         self.gathered.extend(pending);
     }
 
-    /// The signature of the features added.
+    /// Returns the signature of the added features.
     pub(super) fn finish(mut self) -> Signature {
         self.update();
         let functions = self.functions;
@@ -209,7 +210,7 @@ impl<'a> SignatureDraft<'a> {
                 if functions.simhash.is_some() {
                     distinct.extend(entries.iter().map(|&(hash, _)| hash));
                 }
-                // 2^48 occurrences would overflow: more than anyone can add one by one.
+                // Only 2^48 occurrences would overflow, more than anyone can add one by one.
                 let weigh = |(hash, count): WeightedHash| (hash, count * WHOLE_WEIGHT);
                 weights.extend(entries.into_iter().map(weigh));
             }

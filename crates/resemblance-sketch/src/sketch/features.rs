@@ -1,4 +1,4 @@
-//! The features of a text, to compare documents exactly.
+//! The features of a text, for exact comparison.
 
 use std::cell::Cell;
 
@@ -7,17 +7,17 @@ use super::signature::Signature;
 use super::sketcher::Sketcher;
 use crate::error::Result;
 
-/// The smallest number of hashes at which repeats are removed before the text ends.
+/// The minimum number of hashes at which repeats are removed before the text ends.
 const MIN_HASHES: usize = 1 << 16;
 
 impl Sketcher {
-    /// Returns the hashes of a text's distinct features, ascending, in 8 bytes per feature.
-    /// [`text`](Self::text) makes the signature of this set, and [`hashes`](Self::hashes) accepts
-    /// it.
+    /// Returns the hashes of a text's distinct features in ascending order, 8 bytes for each.
+    /// [`hashes`](Self::hashes) turns them into the same signature that [`text`](Self::text)
+    /// returns.
     ///
-    /// The Jaccard similarity of two such sets is the similarity of the documents, except for
-    /// collisions. Two features have the same hash with probability 2⁻⁶⁴, so two documents with ten
-    /// thousand features each have a collision with a probability of about 10⁻¹¹.
+    /// The Jaccard similarity of two such sets is the exact similarity of the documents, unless
+    /// hashes collide. Two features have the same hash with probability 2⁻⁶⁴; among two documents
+    /// of ten thousand features each, the probability of a collision is about 10⁻¹¹.
     ///
     /// # Errors
     ///
@@ -41,12 +41,12 @@ impl Sketcher {
     }
 
     /// Returns the [signature](Self::text) of a text and its [feature
-    /// hashes](Self::feature_hashes). The text is read once, unless features have weights or hashes
-    /// are kept for containment.
+    /// hashes](Self::feature_hashes). It reads the text once, unless the schema has weights or
+    /// containment.
     ///
     /// # Errors
     ///
-    /// As [`text`](Self::text).
+    /// The same as [`text`](Self::text).
     ///
     /// ```
     /// use resemblance_sketch::{MinHash, Schema, Text};
@@ -85,11 +85,11 @@ impl Sketcher {
 }
 
 thread_local! {
-    /// The memory of the last text of this thread, which each text would ask for three times otherwise.
+    /// The buffers of this thread's last text. Without it, each text would allocate three times.
     static SPARE: Cell<Buffers> = const { Cell::new(Buffers::new()) };
 }
 
-/// The memory in which hashes are collected and sorted.
+/// The buffers that collect and sort hashes.
 struct Buffers {
     hashes: Vec<u64>,
     sorted: Vec<u64>,
@@ -107,7 +107,7 @@ impl Buffers {
     }
 }
 
-/// The distinct hashes of a text. Repeats are removed whenever there are `max_hashes`.
+/// The distinct hashes of a text. Removes repeats whenever there are `max_hashes` entries.
 struct FeatureHashes {
     buffers: Buffers,
     max_hashes: usize,
@@ -128,7 +128,7 @@ impl FeatureHashes {
         self.buffers.hashes.push(hash);
         if self.buffers.hashes.len() >= self.max_hashes {
             self.buffers.sort_distinct();
-            // Twice what remains, so that sorting costs O(log n) a feature in all.
+            // Twice what remains, so that sorting costs O(log n) for each feature.
             self.max_hashes = MIN_HASHES.max(2 * self.buffers.hashes.len());
         }
     }
@@ -141,23 +141,22 @@ impl FeatureHashes {
 
 impl Drop for FeatureHashes {
     fn drop(&mut self) {
-        // A longer text's memory is not kept.
+        // The buffers of a longer text are not kept.
         if self.buffers.hashes.capacity() <= 2 * MIN_HASHES {
             let buffers = std::mem::replace(&mut self.buffers, Buffers::new());
-            // When the thread ends there is no next text.
+            // A thread that ends has no next text.
             let _ = SPARE.try_with(|spare| spare.set(buffers));
         }
     }
 }
 
-/// Fewer hashes than this are sorted as they are.
+/// Fewer hashes than this are sorted directly.
 const MIN_DISTRIBUTED: usize = 64;
 
-/// The greatest number of highest bits that hashes are distributed by: the counts fit a near cache.
+/// The maximum number of leading bits that select a bucket. The counts then fit into a near cache.
 const MAX_BUCKET_BITS: u32 = 12;
 
-/// The maximum number of hashes in a bucket for which moving each past the others costs less than
-/// sorting them.
+/// The maximum bucket size for which insertion sort is faster than a general sort.
 const MAX_MOVED: u32 = 16;
 
 impl Buffers {
@@ -171,16 +170,16 @@ impl Buffers {
         self.hashes.dedup();
     }
 
-    /// Puts the hashes in ascending order. They are evenly spread, so that their highest bits alone bring
-    /// most of them to their places, and few are left to be moved by some.
+    /// Sorts the hashes. They are evenly distributed, so their highest bits alone place most of
+    /// them, and few need to move further.
     fn distribute(&mut self) {
         let Self {
             hashes,
             sorted,
             ends,
         } = self;
-        // Twice as many buckets as hashes: then the processor can predict that a hash need not be
-        // moved.
+        // Twice as many buckets as hashes: the processor can then predict that a hash need not
+        // move.
         let bits = (hashes.len().ilog2() + 1).min(MAX_BUCKET_BITS);
         let bucket = |hash: u64| (hash >> (u64::BITS - bits)) as usize;
         ends.clear();
@@ -195,7 +194,7 @@ impl Buffers {
             largest = largest.max(*end);
             total += std::mem::replace(end, total);
         }
-        // Each place is written once.
+        // Each place is written exactly once.
         sorted.resize(hashes.len(), 0);
         for &hash in &*hashes {
             if let Some(end) = ends.get_mut(bucket(hash)) {
@@ -268,10 +267,11 @@ mod tests {
         hashes.into_iter().collect()
     }
 
-    /// Each kind of shingles with one of the long texts in turn, with both with `RESEMBLANCE_TESTS=all`.
+    /// Tests each kind of shingles with one of the long texts in turn, or with both if
+    /// `RESEMBLANCE_TESTS=all`.
     #[test]
     fn feature_hashes_are_those_of_distinct_shingles() {
-        // Repeats within the buffer, and over its end several times.
+        // Repeats occur within the buffer and across its end several times.
         let repeated = "a b c d e ".repeat(60_000);
         let many: String = (0..90_000).map(|n| format!("w{} ", n % 70_001)).collect();
         let long = [&*many, &*repeated];
@@ -292,8 +292,8 @@ mod tests {
         }
     }
 
-    /// They were missing beside features, and a store refused documents that it was to compare
-    /// exactly.
+    /// Signatures made from features once lacked kept hashes, and the store refused documents that
+    /// it should have compared exactly.
     #[test]
     fn signature_of_features_has_kept_hashes() {
         for length in [2, 5] {

@@ -1,4 +1,4 @@
-//! Weights by the rarity of features: tf-idf.
+//! Weights of features by their rarity: tf-idf.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -11,13 +11,13 @@ use super::hash::feature_hash;
 use super::weighted::negative_ln;
 use crate::error::{Result, SketchError};
 
-/// The number of documents of a corpus that have each feature, from which weights follow (tf-idf,
-/// Salton and Buckley 1988): a feature that nearly all documents have identifies none of them.
+/// For each feature of a corpus, the number of documents that contain it. Weights follow from these
+/// numbers (tf-idf, Salton and Buckley 1988): a feature that nearly all documents contain
+/// identifies none of them.
 ///
 /// A feature that occurs t times in a document weighs t · (ln((1 + N) / (1 + n)) + 1) if n of N
-/// documents have it. A feature that no document has weighs most, and every feature weighs
-/// something. This crate implements the logarithm itself, because it must be the same on every
-/// platform.
+/// documents contain it. A feature that no document contains weighs most, and no weight is 0. This
+/// crate implements the logarithm itself, because the result must be the same on every platform.
 ///
 /// The frequencies take about 20 bytes of memory for each different feature of the corpus.
 ///
@@ -72,14 +72,15 @@ impl Eq for DocumentFrequencies {}
 const MAGIC: [u8; 8] = *b"RESEMBW\x1a";
 
 impl DocumentFrequencies {
-    /// The frequencies of an empty corpus.
+    /// Creates the frequencies of an empty corpus.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Frequencies that were counted elsewhere: the number of documents, and for each feature, by its
-    /// hash (XXH3-64 of its bytes, as for [`Sketcher::hashes`](crate::Sketcher::hashes)), the number of documents that have it.
+    /// Creates frequencies that another program counted: the number of documents, and for each
+    /// feature its hash and the number of documents that contain it. The hash is XXH3-64 of the
+    /// feature's bytes, as for [`Sketcher::hashes`](crate::Sketcher::hashes).
     ///
     /// # Errors
     ///
@@ -110,7 +111,7 @@ impl DocumentFrequencies {
     ///
     /// # Errors
     ///
-    /// [`SketchError::Io`] of the writer.
+    /// [`SketchError::Io`] if the writer fails.
     ///
     /// ```
     /// use resemblance_sketch::DocumentFrequencies;
@@ -127,13 +128,13 @@ impl DocumentFrequencies {
         written.map_err(|source| SketchError::io("writing document frequencies", source))
     }
 
-    /// Reads saved frequencies, up to their end. Memory grows with the bytes read, not with the
-    /// counts that they claim.
+    /// Reads saved frequencies and nothing after them. Memory grows with the bytes that are read, not
+    /// with the counts that they claim.
     ///
     /// # Errors
     ///
-    /// [`SketchError::Io`] of the reader; [`SketchError::Corrupt`] if the bytes are cut short or not those that were
-    /// saved.
+    /// [`SketchError::Io`] if the reader fails; [`SketchError::Corrupt`] if the bytes are truncated
+    /// or changed.
     ///
     /// ```
     /// # use resemblance_sketch::DocumentFrequencies;
@@ -161,7 +162,7 @@ impl DocumentFrequencies {
         }
     }
 
-    /// Makes frequencies of pairs that were written in ascending order.
+    /// Creates frequencies from pairs that were written in ascending order.
     ///
     /// # Errors
     /// [`SketchError::Corrupt`] if they are in another order, or a count is above the number of documents.
@@ -173,7 +174,7 @@ impl DocumentFrequencies {
         frequencies.map_err(|error| damaged(&error.to_string()))
     }
 
-    /// Returns the hash of each feature and the number of documents that have it, ascending by
+    /// Returns the hash of each feature and the number of documents that contain it, ascending by
     /// hash.
     ///
     /// ```
@@ -189,12 +190,12 @@ impl DocumentFrequencies {
         pairs.into_iter()
     }
 
-    /// A hash of all frequencies: equal for equal ones. Frozen.
+    /// Returns a hash of all frequencies. Frozen.
     pub(crate) fn fingerprint(&self) -> u64 {
         *self.fingerprint.get_or_init(|| xxh3_64(&self.bytes()))
     }
 
-    /// The saved bytes but for the checksum, which is the fingerprint.
+    /// Returns the saved bytes without the checksum, which is the fingerprint.
     fn bytes(&self) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
         bytes.extend(self.documents.to_le_bytes());
@@ -206,7 +207,7 @@ impl DocumentFrequencies {
         bytes
     }
 
-    /// Counts a document, given by the hashes of its features. Repeats count once.
+    /// Counts a document, given by the hashes of its features. Repeated features count once.
     ///
     /// ```
     /// # use resemblance_sketch::DocumentFrequencies;
@@ -226,7 +227,7 @@ impl DocumentFrequencies {
         self.fingerprint = OnceLock::new();
     }
 
-    /// The number of documents that were counted.
+    /// The number of documents counted so far.
     #[must_use]
     pub fn documents(&self) -> u64 {
         self.documents
@@ -256,12 +257,12 @@ impl DocumentFrequencies {
     /// ```
     #[must_use]
     pub fn weight(&self, hash: u64) -> f64 {
-        // At most 1: no feature is in more documents than there are.
+        // At most 1, because no feature is in more documents than there are.
         let share = (1.0 + self.count(hash) as f64) / (1.0 + self.documents as f64);
         negative_ln(share) + 1.0
     }
 
-    /// [`weight`](Self::weight) of a feature by its bytes.
+    /// Returns the [`weight`](Self::weight) of a feature, given by its bytes.
     #[must_use]
     pub fn weight_of(&self, feature: &[u8]) -> f64 {
         self.weight(feature_hash(feature))

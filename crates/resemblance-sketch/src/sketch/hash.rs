@@ -1,4 +1,4 @@
-//! Hashes features to random 64-bit numbers. Frozen: a change makes every store miss its own
+//! Hashes features to uniform 64-bit numbers. Frozen: after a change, a store would miss its own
 //! documents.
 
 use xxhash_rust::xxh3::xxh3_64;
@@ -6,8 +6,8 @@ use xxhash_rust::xxh3::xxh3_64;
 /// 2^64 divided by the golden ratio: the step of a splitmix64 stream.
 pub(super) const GOLDEN_GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Returns the hash of a feature's bytes: XXH3-64 with seed 0. A [`Sketcher`](crate::Sketcher) makes the
-/// same signature of features and of their hashes.
+/// Returns the hash of a feature's bytes: XXH3-64 with seed 0. A [`Sketcher`](crate::Sketcher)
+/// makes the same signature from features and from their hashes.
 ///
 /// ```
 /// use resemblance_sketch::{MinHash, Schema, feature_hash};
@@ -25,7 +25,7 @@ pub fn feature_hash(bytes: &[u8]) -> u64 {
     }
 }
 
-/// Not inlined, because it is long, and the loops over shingles are to be short.
+/// Not inlined: it is long, and the loops over shingles should be short.
 #[inline(never)]
 fn hash_other_lengths(bytes: &[u8]) -> u64 {
     xxh3_64(bytes)
@@ -43,9 +43,9 @@ const SECRET: [u64; 8] = [
     0x4c26_3a81_e690_35e0,
 ];
 
-/// XXH3-64 of 17 to 64 bytes. Most shingles of words have about 32, and XXH3 continues differently
-/// from there: so that the processor need not guess, the other case is computed as well, and
-/// dropped.
+/// XXH3-64 of 17 to 64 bytes. Most shingles of words have about 32 bytes, the length at which XXH3
+/// takes a different path. Both paths are computed and one result is dropped, so that the processor
+/// has no branch to predict.
 #[inline(always)]
 fn hash_17_to_64(bytes: &[u8]) -> u64 {
     let [a, b, c, d, e, f, g, h] = SECRET;
@@ -53,7 +53,7 @@ fn hash_17_to_64(bytes: &[u8]) -> u64 {
     let ends = bytes.first_chunk().zip(bytes.last_chunk());
     let (first, last) = ends.unwrap_or((&[0; 16], &[0; 16]));
     let outer = fold(first, a, b).wrapping_add(fold(last, c, d));
-    // Up to 32 bytes the places are some within.
+    // Up to 32 bytes, these places are within the first 32 bytes.
     let (_, second) = bytes.split_at((length - 16).min(16));
     let (before_last, _) = bytes.split_at(length.max(32) - 16);
     let inner = second.first_chunk().zip(before_last.last_chunk());
@@ -66,7 +66,8 @@ fn hash_17_to_64(bytes: &[u8]) -> u64 {
     mixed ^ (mixed >> 32)
 }
 
-/// The two halves of the product of two words, each combined with a secret, in one.
+/// Combines each word with a secret, multiplies the two, and folds the halves of the product into
+/// one.
 #[inline(always)]
 fn fold(words: &[u8; 16], first: u64, second: u64) -> u64 {
     let words = u128::from_le_bytes(*words);
@@ -83,7 +84,7 @@ pub const fn mix64(number: u64) -> u64 {
     number ^ (number >> 31)
 }
 
-/// The number that [`mix64`] maps to `mixed`: the multipliers' inverses modulo 2^64, and the shifts undone.
+/// Inverts [`mix64`]: multiplies by the inverses modulo 2^64 and undoes the shifts.
 #[inline]
 pub(super) const fn unmix64(mixed: u64) -> u64 {
     let mixed = (mixed ^ (mixed >> 31) ^ (mixed >> 62)).wrapping_mul(0x3196_42b2_d24d_8ec3);
@@ -91,15 +92,15 @@ pub(super) const fn unmix64(mixed: u64) -> u64 {
     mixed ^ (mixed >> 30) ^ (mixed >> 60)
 }
 
-/// The number at `index` of the splitmix64 stream of `seed`. The stream's start is mixed, so that
-/// neighbouring seeds do not share a shifted stream.
+/// Returns the number at `index` of the splitmix64 stream of `seed`. The start of the stream is
+/// mixed, so that streams of neighbouring seeds are not shifted copies of each other.
 #[inline]
 pub(super) const fn derive(seed: u64, index: u64) -> u64 {
     let start = mix64(seed.wrapping_add(GOLDEN_GAMMA));
     mix64(start.wrapping_add(index.wrapping_add(1).wrapping_mul(GOLDEN_GAMMA)))
 }
 
-/// Indexes into the stream of a recipe's seed. Frozen.
+/// Indices into the number stream of a recipe's seed. Frozen.
 pub(super) mod stream {
     /// The key that feature hashes are mixed with.
     pub(crate) const FEATURE_KEY: u64 = 0;
@@ -117,7 +118,7 @@ pub(super) mod stream {
     pub(crate) const PROBABILITY_KEY: u64 = 6;
     /// The key of kept hashes.
     pub(crate) const CONTAINMENT_KEY: u64 = 7;
-    /// The first number of MinHash's functions; each family defines which follow.
+    /// The index of MinHash's first function. Each family defines the indices after it.
     pub(crate) const MINHASH: u64 = 16;
 }
 

@@ -17,7 +17,7 @@ use crate::text::Text;
 #[derive(Debug)]
 pub(super) struct HashFunctions {
     pub(super) recipe: Recipe,
-    /// The weights of features, where the schema has any.
+    /// The weights of features, if the schema has any.
     pub(super) weights: Option<Arc<DocumentFrequencies>>,
     /// The bits to which MinHash values are cut; 32 leaves them whole.
     pub(super) value_bits: u8,
@@ -28,7 +28,7 @@ pub(super) struct HashFunctions {
 }
 
 impl HashFunctions {
-    /// The functions of a recipe that has been validated. Takes about a microsecond.
+    /// Creates the functions of a validated recipe. Takes about a microsecond.
     pub(super) fn new(
         recipe: Recipe,
         weights: Option<Arc<DocumentFrequencies>>,
@@ -49,7 +49,7 @@ impl HashFunctions {
         }
     }
 
-    /// Returns an error if signatures of this recipe are made elsewhere.
+    /// Returns an error if another program makes the signatures of this recipe.
     pub(super) fn check_makes_signatures(&self) -> Result<()> {
         let expected = "a precomputed signature: the schema's MinHash values are external";
         let is_valid = !self.recipe.makes_minhash_elsewhere();
@@ -60,7 +60,7 @@ impl HashFunctions {
         Ok(())
     }
 
-    /// A signature of these parts, marked with the recipe.
+    /// Returns a signature of these parts, marked with the recipe.
     pub(super) fn signature(
         &self,
         values: Option<MinHashValues>,
@@ -70,20 +70,20 @@ impl HashFunctions {
         Signature::new(values, simhash, is_empty, Some(self.mark)).into_cut(self.value_bits)
     }
 
-    /// Chooses the shingles that are kept; `None` without containment.
+    /// Returns the selector of kept shingles, or `None` without containment.
     pub(super) fn selector(&self) -> Option<ShingleSelector> {
         let containment = self.recipe.containment.as_ref()?;
         Some(ShingleSelector::new(containment, self.recipe.seed))
     }
 
-    /// Returns how texts become the features of MinHash and SimHash, and the shingles of which some are
-    /// kept where these are others.
+    /// Returns the rules by which texts become features, and, if they differ, the rules by which
+    /// texts become the shingles of containment.
     pub(super) fn texts(&self) -> Option<(Text, Option<Text>)> {
         let (text, kept) = (self.recipe.text?, self.recipe.kept_text());
         let Some(kept) = kept else {
             return Some((text, None));
         };
-        // Containment alone looks at its own shingles only.
+        // A schema with containment alone needs only its shingles.
         let is_alone = self.minhash.is_none() && self.simhash.is_none();
         Some(if is_alone || kept == text {
             (kept, None)

@@ -8,7 +8,7 @@ use super::simhash::WeightedHash;
 use super::values::MinHashValues;
 use super::weighted::{WeightProcess, WeightedMinHasher};
 
-/// The MinHash functions of one recipe, of the kind that it chose.
+/// The MinHash functions of a recipe.
 #[derive(Debug)]
 pub(super) enum AnyMinHasher {
     Functions(MinHasher),
@@ -18,12 +18,12 @@ pub(super) enum AnyMinHasher {
     External,
 }
 
-/// The state of an [`AnyMinHasher`] after some features, beside its functions.
+/// The state of an [`AnyMinHasher`] after some features, without its functions.
 pub(super) enum MinHashState<'a> {
     Minima(&'a MinHasher, Minima),
     OnePass(&'a OnePass, OnePassState),
     BottomK(&'a BottomK, BottomKState, u16),
-    /// Nothing is computed before all features and their weights are known, or nothing at all.
+    /// Values are computed only when all features and weights are known, or never.
     Deferred,
 }
 
@@ -46,12 +46,12 @@ impl AnyMinHasher {
         }
     }
 
-    /// Returns true if values are made by [`weighted`](Self::weighted) alone.
+    /// Returns true if only [`weighted`](Self::weighted) makes values.
     pub(super) fn needs_weights(&self) -> bool {
         matches!(self, Self::Weighted(_))
     }
 
-    /// The state of a document without features.
+    /// Returns the state of a document without features.
     pub(super) fn state(&self) -> MinHashState<'_> {
         match self {
             Self::Functions(functions) => MinHashState::Minima(functions, functions.minima()),
@@ -63,8 +63,8 @@ impl AnyMinHasher {
         }
     }
 
-    /// The values of distinct features with positive weights. Kinds other than weighted MinHash see the
-    /// set of the features.
+    /// Returns the values of distinct features with positive weights. Kinds without weights use the
+    /// set of features.
     pub(super) fn weighted(&self, features: &[WeightedHash]) -> MinHashValues {
         if let Self::Weighted(sketch) = self {
             return MinHashValues::Samples(sketch.values(features));
@@ -77,7 +77,7 @@ impl AnyMinHasher {
 }
 
 impl MinHashState<'_> {
-    /// Takes features in. Neither order nor repeats change the result.
+    /// Adds features. Neither order nor repeats change the result.
     pub(super) fn update(&mut self, hashes: &[u64]) {
         let each = hashes.iter().copied();
         match self {
@@ -88,7 +88,7 @@ impl MinHashState<'_> {
         }
     }
 
-    /// The values of the features that were taken in; none where they are deferred.
+    /// Returns the values of the added features, or no values if they are deferred.
     pub(super) fn finish(self) -> MinHashValues {
         match self {
             Self::Minima(_, minima) => MinHashValues::Minima(minima.values()),

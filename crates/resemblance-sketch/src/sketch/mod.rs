@@ -1,7 +1,8 @@
-//! Features become signatures: MinHash of all kinds, SimHash, and the exact similarities they estimate.
+//! Turns features into signatures: all kinds of MinHash, and SimHash. Also computes the exact
+//! similarities that signatures estimate.
 //!
-//! Every room above may import recipes, sketchers and signatures, and the layout of stored values. This
-//! room knows `text` and errors alone: no store and no file.
+//! Every module above may import recipes, sketchers, signatures and the layout of stored values.
+//! This module imports only `text` and errors; it knows neither stores nor files.
 
 mod b_bit;
 mod bottom_k;

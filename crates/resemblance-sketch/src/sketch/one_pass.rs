@@ -1,18 +1,18 @@
-//! MinHash at a cost a feature that does not depend on the number of values: fast similarity
+//! MinHash whose cost for each feature does not depend on the number of values: fast similarity
 //! sketching (Dahlgaard, Knudsen, Thorup, *Fast Similarity Sketching*, FOCS 2017).
 //!
-//! Features are thrown at k bins in rounds. In round r < k a feature falls on a bin and at a time
-//! within the round, both random; in round k + i all features fall on bin i, so that no bin remains
-//! empty. A bin keeps the least (round, time) that fell on it, and rounds later than those of all
-//! bins need not be played. Expected cost: O(n + k log k) for n features.
+//! Features are thrown at k bins in rounds. In a round r < k, each feature falls into a random bin
+//! at a random time within the round. In round k + i all features fall into bin i, so that no bin
+//! remains empty. A bin keeps its earliest (round, time). Rounds after the latest one kept need not
+//! be played. The expected cost is O(n + k log k) for n features.
 //!
-//! Every bin has the least of times that are drawn alike for all features, so two sets agree in
-//! it with probability J, whatever their sizes, and the estimate's variance is at most
-//! J (1 - J) / k, that of k independent functions (their theorem 1.2): less for large sets, whose
-//! bins draw without replacement. One-permutation hashing with optimal densification (Shrivastava
-//! 2017) copies bins where a set has fewer features than about k ln k, and varies more there: with
-//! 32 features in the union and k = 128 the tests find 1.3 times the variance of independent
-//! values, and 0.5 times here.
+//! A bin holds the minimum of times that have the same distribution for all features, so two sets
+//! of any sizes agree in a bin with probability J. The variance of the estimate is at most J (1 -
+//! J) / k, that of k independent functions (theorem 1.2), and less for large sets, whose bins draw
+//! without replacement. The alternative, one-permutation hashing with optimal densification
+//! (Shrivastava 2017), copies bins if a set has fewer features than about k ln k, which increases
+//! the variance. With 32 features in the union and k = 128, the tests measure 1.3 times the
+//! variance of independent values for the alternative, and 0.5 times for this method.
 //!
 //! A value keeps (round, time) as a number of 64 bits, cut to 32: 6 bits hold its length, and 26
 //! follow its leading one. The cut keeps the order, so **the values of a union are the bin-wise

@@ -11,17 +11,18 @@ use super::minhash::Permutations;
 use crate::error::{Result, SketchError};
 use crate::text::Text;
 
-/// The widths that a SimHash fingerprint can have, in bits.
+/// The widths of a SimHash fingerprint, in bits.
 const SIMHASH_BITS: [u16; 3] = [32, 64, 128];
 
-/// The numbers of MinHash values that a signature can have.
+/// The numbers of MinHash values in a signature.
 const VALUES: std::ops::RangeInclusive<u16> = 16..=1024;
 
-/// The smallest signature of bottom-k: each row that bands are made of needs eight hashes, see
+/// The minimum size of a bottom-k signature. Each row of a band needs eight hashes: see
 /// `bottom_k::rows`.
 const MIN_BOTTOM_K: u16 = 64;
 
-/// The method by which MinHash values are made. All estimate Jaccard similarity without bias.
+/// The method that makes MinHash values. All methods estimate the Jaccard similarity without bias,
+/// weighted or not.
 ///
 /// ```
 /// use resemblance_sketch::{MinHash, MinHashKind, Schema};
@@ -32,29 +33,30 @@ const MIN_BOTTOM_K: u16 = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum MinHashKind {
-    /// The minima of one hash function for each value (Broder 1997): a feature costs a step for
+    /// The minimum of one hash function for each value (Broder 1997). A feature costs one step for
     /// each value.
     Functions(Permutations),
-    /// Fast similarity sketching (Dahlgaard, Knudsen and Thorup 2017): a feature costs one step,
-    /// however many values there are.
+    /// Fast similarity sketching (Dahlgaard, Knudsen and Thorup 2017). A feature costs one step,
+    /// whatever the number of values.
     OnePass,
-    /// The smallest values of one hash function (Broder 1997; Thorup 2013), of 64 bits.
+    /// The smallest values of one 64-bit hash function (Broder 1997; Thorup 2013).
     BottomK,
-    /// Samples of weighted features that are equal with the probability of the weighted Jaccard
-    /// similarity Σ min / Σ max (Ioffe 2010). A feature without a weight weighs 1 each time it occurs.
+    /// Samples of weighted features. Two samples are equal with a probability equal to the weighted
+    /// Jaccard similarity Σ min / Σ max (Ioffe 2010). A feature without a weight weighs 1 each time
+    /// it occurs.
     Weighted,
-    /// Made elsewhere: signatures are given, never made from texts or features.
+    /// Values from another program. The caller passes signatures, not texts or features.
     External,
-    /// Samples of weighted features that are equal with the probability Jaccard similarity of the
-    /// distributions which the weights are in proportion to (Moulton and Jiang 2018): see
-    /// [`probability_jaccard`](crate::exact::probability_jaccard). How long a document is does not matter,
-    /// only the shares of its features. A feature without a weight weighs 1 each time it occurs.
+    /// Samples of weighted features, for the similarity of distributions. Two samples are equal
+    /// with a probability equal to the probability Jaccard similarity (Moulton and Jiang 2018): see
+    /// [`probability_jaccard`](crate::exact::probability_jaccard). Only the shares of a document's
+    /// features matter, not its length. A feature without a weight weighs 1 each time it occurs.
     Probability,
 }
 
 impl MinHashKind {
-    /// Returns true if the values depend on the weights of features: those of
-    /// [`Weighted`](Self::Weighted) and of [`Probability`](Self::Probability).
+    /// Returns true if the values depend on the weights of features: for
+    /// [`Weighted`](Self::Weighted) and [`Probability`](Self::Probability).
     ///
     /// ```
     /// use resemblance_sketch::MinHashKind;
@@ -65,7 +67,7 @@ impl MinHashKind {
         matches!(self, Self::Weighted | Self::Probability)
     }
 
-    /// The number of rows for bands that a signature of `values` values has.
+    /// Returns the number of rows that bands can use in a signature of `values` values.
     pub(crate) fn row_count(self, values: u16) -> u16 {
         match self {
             Self::BottomK => bottom_k::row_count(values),
@@ -113,7 +115,7 @@ pub struct MinHashRecipe {
     pub(crate) values: u16,
 }
 
-/// The rule for documents without features: whether they are near-duplicates of each other.
+/// Whether documents without features are near-duplicates of each other.
 ///
 /// ```
 /// use resemblance_sketch::EmptyDocuments;
@@ -121,29 +123,31 @@ pub struct MinHashRecipe {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum EmptyDocuments {
-    /// Never: nothing is known about them. No two empty pages are the same page.
+    /// Never. Two documents about which nothing is known are not duplicates, just as two empty
+    /// pages are not the same page.
     #[default]
     Distinct,
-    /// Always: they are equal sets.
+    /// Always, because their sets of features are equal.
     Alike,
 }
 
-/// The rules by which bytes become features, and features a signature. Part of a store's header.
+/// The rules by which bytes become features, and features a signature. A store's header contains
+/// them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Recipe {
-    /// The rules by which texts become features. Without them the caller brings features.
+    /// The rules by which texts become features. Without them the caller passes features.
     pub(crate) text: Option<Text>,
     pub(crate) seed: u64,
     pub(crate) empty: EmptyDocuments,
     pub(crate) minhash: Option<MinHashRecipe>,
-    /// Bits of the SimHash fingerprint, 32, 64 or 128; `None` without SimHash, and for fingerprints that are
-    /// made elsewhere.
+    /// The width of the SimHash fingerprint: 32, 64 or 128 bits. `None` without SimHash, and if the
+    /// caller provides fingerprints.
     pub(crate) simhash_bits: Option<u16>,
-    /// The rule that selects the shingles which are kept to find shared passages.
+    /// The rule that selects the shingles that find shared passages.
     pub(crate) containment: Option<Containment>,
 }
 
-/// The names of the parts of a recipe, in the order of [`RecipeMark`]'s.
+/// The names of the parts of a recipe, in the order of [`RecipeMark`]'s parts.
 const PARTS: [&str; 7] = [
     "text",
     "seed",
@@ -154,13 +158,13 @@ const PARTS: [&str; 7] = [
     "containment",
 ];
 
-/// The mark of a recipe on the signatures that it makes. Marks are equal if their recipes are.
+/// Marks a signature with the recipe that made it. Equal recipes have equal marks.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RecipeMark {
     /// A hash of the recipe and its weights. Frozen.
     pub fingerprint: u64,
-    /// 8 bits of a hash of each part, which identify the part that differs and serve no other
-    /// comparison: one in 256 pairs of different parts looks equal.
+    /// 8 bits of a hash of each part. They only serve to name the part that differs: one in 256
+    /// pairs of different parts looks equal.
     parts: [u8; PARTS.len()],
 }
 
@@ -171,10 +175,10 @@ impl PartialEq for RecipeMark {
 }
 
 impl RecipeMark {
-    /// Returns the name of the first part in which two recipes that are not equal seem to differ.
+    /// Returns the name of the first part in which two different recipes seem to differ.
     pub fn differing_part(&self, other: &Self) -> &'static str {
         let mut parts = PARTS.iter().zip(self.parts.iter().zip(&other.parts));
-        // Everything outside these parts concerns how texts are read: the version of Unicode.
+        // The only thing outside these parts is how texts are read: the version of Unicode.
         parts
             .find(|(_, (a, b))| a != b)
             .map_or("recipe", |(name, _)| name)
@@ -216,25 +220,28 @@ impl Recipe {
         self.kept_text().map_or(Ok(()), |text| text.validate())
     }
 
-    /// Returns true if it makes no part of a signature: fingerprints are given.
+    /// Returns true if this recipe makes no part of a signature, because the caller provides
+    /// fingerprints.
     pub(super) fn is_made_elsewhere(&self) -> bool {
         let parts = (self.minhash, self.simhash_bits, self.containment);
         matches!(parts, (None, None, None))
     }
 
-    /// Returns true if MinHash values are given, and not made here.
+    /// Returns true if the caller provides the MinHash values.
     pub(super) fn makes_minhash_elsewhere(&self) -> bool {
         let kind = self.minhash.map(|minhash| minhash.kind);
         kind == Some(MinHashKind::External)
     }
 
-    /// Returns how texts become the shingles of which some are kept; `None` without containment or texts.
+    /// Returns the rules by which texts become the shingles of containment, or `None` without
+    /// containment or texts.
     pub(super) fn kept_text(&self) -> Option<Text> {
         let (text, containment) = self.text.zip(self.containment)?;
         Some(text.with_length(containment.shingle_units()))
     }
 
-    /// Returns the mark of the signatures that this recipe makes, with the weights of features in it.
+    /// Returns the mark of the signatures that this recipe makes. `weights` is the fingerprint of
+    /// the features' weights.
     pub(super) fn mark(&self, weights: Option<u64>) -> RecipeMark {
         let plain = self.fingerprint();
         let weighted = weights.map(|weights| {
@@ -272,7 +279,7 @@ impl Recipe {
         }
     }
 
-    /// A hash of the whole recipe, the version of the Unicode data included. Frozen.
+    /// Returns a hash of the whole recipe, including the version of the Unicode data. Frozen.
     pub(super) fn fingerprint(&self) -> u64 {
         let mut bytes = b"resemblance recipe 1".to_vec();
         match self.text {
@@ -284,7 +291,7 @@ impl Recipe {
             EmptyDocuments::Distinct => 0,
             EmptyDocuments::Alike => 1,
         });
-        // No valid recipe has 0 values or a width of 0: 0 means absence.
+        // No valid recipe has 0 values or 0 bits, so 0 means that the part is absent.
         let values = self.minhash.map_or(0, |minhash| minhash.values);
         bytes.extend_from_slice(&values.to_le_bytes());
         bytes.extend_from_slice(&self.simhash_bits.unwrap_or(0).to_le_bytes());

@@ -1,4 +1,4 @@
-//! The test vector by which a store detects a build that hashes differently.
+//! The test vector that detects a build whose hashes differ.
 
 use super::hash::feature_hash;
 use super::signature::Signature;
@@ -15,18 +15,19 @@ const TEXTS: [&str; 6] = [
     "one two three four five six seven eight nine ten\r\nTHE CAT SAT ON THE CAT SAT ON THE CAT",
 ];
 
-/// Words of a text that is longer than the longest shingle.
+/// The number of words in a text that is longer than the longest shingle.
 const LONG_TEXT_WORDS: u32 = 600;
 
 impl Sketcher {
-    /// A digest of the signatures of fixed documents, frozen for each recipe. That of no signature where
-    /// signatures are made elsewhere.
+    /// Returns a digest of the signatures of fixed documents, frozen for each recipe. If the caller
+    /// provides the signatures, it is the digest of none.
     pub fn self_test(&self) -> Result<u64> {
         let mut bytes = Vec::new();
         if !self.makes_signatures() {
             return Ok(feature_hash(&bytes));
         }
-        // Of whole values: the digest is that of the recipe, which does not have their bits.
+        // Values are not cut: the digest belongs to the recipe, which does not contain the number
+        // of bits.
         let whole = self.whole();
         let mut add = |signature: Signature| append(&mut bytes, &signature);
         if whole.recipe().text.is_some() {
@@ -56,7 +57,7 @@ fn append(bytes: &mut Vec<u8>, signature: &Signature) {
     for hash in signature.kept_hashes().into_iter().flatten() {
         bytes.extend_from_slice(&hash.to_le_bytes());
     }
-    // Without a fingerprint the digest has the one of an empty document. Frozen.
+    // Without a fingerprint, the digest contains that of an empty document. Frozen.
     match signature.fingerprint() {
         Some(fingerprint) => fingerprint.append_le_bytes(bytes),
         None => bytes.extend([0; 8]),

@@ -14,19 +14,19 @@ use super::values::{MinHashValues, ValueLayout};
 use crate::error::{Result, SketchError};
 use crate::fingerprint::Fingerprint;
 
-/// The compact form of a document by which it is compared: MinHash values, a SimHash fingerprint, or
-/// both, and the kept hashes by which shared passages are found.
+/// A compact representation of a document for comparison: MinHash values, a SimHash fingerprint, or
+/// both, and the kept hashes that find shared passages.
 ///
-/// A [`Sketcher`](crate::Sketcher) makes signatures and marks them with its recipe, so that
-/// signatures of different recipes are not compared by mistake. Signatures that another program
-/// made are created with [`from_minhash`](Self::from_minhash),
-/// [`from_bottom_k`](Self::from_bottom_k), [`from_simhash`](Self::from_simhash),
-/// [`from_fingerprint`](Self::from_fingerprint) and [`from_parts`](Self::from_parts). They are
-/// unmarked: the caller must ensure that they fit together.
+/// A [`Sketcher`](crate::Sketcher) makes signatures and marks them with its recipe, which prevents
+/// comparing signatures of different recipes. To create a signature from the values of another
+/// program, use [`from_minhash`](Self::from_minhash), [`from_bottom_k`](Self::from_bottom_k),
+/// [`from_simhash`](Self::from_simhash), [`from_fingerprint`](Self::from_fingerprint) and
+/// [`from_parts`](Self::from_parts). Such signatures are unmarked, and the caller must ensure that
+/// they can be compared.
 ///
 /// A document without features has an *empty* signature: all MinHash values are `u32::MAX`
 /// (bottom-k has no values), and the fingerprint is 0. [`is_empty`](Self::is_empty) distinguishes
-/// it from a document that has these by chance.
+/// it from a document that has these values by chance.
 ///
 /// ```
 /// use resemblance_sketch::Signature;
@@ -45,11 +45,11 @@ pub struct Signature {
     is_empty: bool,
     /// The kept hashes; `None` without containment.
     kept: Option<KeptHashes>,
-    /// The recipe that made it; `None` for ready-made parts.
+    /// The recipe that made the signature; `None` if the caller provided its parts.
     recipe: Option<RecipeMark>,
 }
 
-/// The kind and the number of the values, the first of them, and the fingerprint.
+/// Prints the kind and the number of the values, the first values, and the fingerprint.
 impl fmt::Debug for Signature {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("Signature");
@@ -68,8 +68,8 @@ impl fmt::Debug for Signature {
     }
 }
 
-/// Signatures are equal if their values, kept hashes and kept positions are: one that a sketcher made equals the same one
-/// made of parts.
+/// Signatures are equal if their values, kept hashes and kept positions are equal. Their recipes do
+/// not count: a signature of a sketcher equals one made from the same parts.
 impl PartialEq for Signature {
     fn eq(&self, other: &Self) -> bool {
         self.compared() == other.compared()
@@ -85,9 +85,9 @@ impl Hash for Signature {
 }
 
 impl Signature {
-    /// Returns a hash of the whole signature, for tables of signatures of one schema. Equal
-    /// signatures have equal digests. Among a hundred million different signatures, two digests
-    /// agree with a probability of 10⁻²³. Section 14 of `format-spec.md` specifies it.
+    /// Returns a hash of the whole signature, to use as a key among signatures of one schema. Equal
+    /// signatures have equal digests. Among a hundred million different signatures, the probability
+    /// that any two digests agree is 10⁻²³. Section 14 of `format-spec.md` specifies it.
     ///
     /// ```
     /// use resemblance_sketch::{MinHash, Schema, Text};
@@ -101,7 +101,7 @@ impl Signature {
     #[must_use]
     pub fn digest(&self) -> u128 {
         let value_bits = self.value_bits().map_or(0, u8::from);
-        // The number of bytes distinguishes 256 bits from none.
+        // The number of bytes distinguishes a width of 256 bits from no fingerprint.
         let simhash_bits = self.simhash_bits().map_or(0, |bits| bits as u8);
         let mut bytes = vec![value_bits, simhash_bits, u8::from(self.is_empty())];
         self.append_values(&mut bytes);
@@ -120,11 +120,11 @@ impl Signature {
         xxh3_128(&bytes)
     }
 
-    /// Creates a signature from ready-made MinHash values, minima of hash functions.
+    /// Creates a signature from MinHash values of another program, which are minima of hash
+    /// functions.
     ///
-    /// They have 32 bits each, as another program made them. The values that a signature of a
-    /// schema returns are usually cut: use
-    /// [`Schema::signature_of_values`](crate::Schema::signature_of_values) for these.
+    /// Pass all 32 bits of each value. The values of a signature that a schema made are usually
+    /// cut; use [`Schema::signature_of_values`](crate::Schema::signature_of_values) for them.
     ///
     /// ```
     /// let signature = resemblance_sketch::Signature::from_minhash(vec![7; 128]);
@@ -136,8 +136,9 @@ impl Signature {
         Self::from_parts(Some(values), None)
     }
 
-    /// A signature of values of a layout, or of wider ones, which are cut. Values that all have the bits of the layout
-    /// were cut before: whole ones would do so with a probability of 2⁻¹⁶ each, or less.
+    /// Creates a signature from values that have the bits of a layout, or more, which are then cut.
+    /// If all values fit the bits of the layout, they count as cut already. Whole values fit by
+    /// chance with a probability of 2⁻¹⁶ for each value, or less.
     pub(crate) fn of_values(
         layout: ValueLayout,
         values: Vec<u32>,
@@ -149,9 +150,9 @@ impl Signature {
         Self::new(Some(values), None, is_empty, Some(recipe))
     }
 
-    /// Creates a signature of ready-made MinHash values of 64 bits, each reduced to 32 by a hash.
-    /// Equal values remain equal; different ones become equal with probability 2⁻³². They are no
-    /// longer minima, so such signatures cannot be [merged](Self::merge).
+    /// Creates a signature from 64-bit MinHash values of another program. A hash reduces each value
+    /// to 32 bits. Equal values remain equal, and different values become equal with probability
+    /// 2⁻³². The results are not minima, so such signatures cannot be [merged](Self::merge).
     ///
     /// ```
     /// use resemblance_sketch::Signature;
@@ -168,9 +169,9 @@ impl Signature {
         Self::new(Some(values), None, false, None)
     }
 
-    /// Creates a signature of the smallest hashes of a set, at most `max_count` of them (bottom-k):
-    /// the smallest `max_count` are kept, sorted and without repeats. Fewer hashes mean that the
-    /// set has no more. `u64::MAX` counts as `u64::MAX − 1`.
+    /// Creates a bottom-k signature from the smallest hashes of a set. It keeps the `max_count`
+    /// smallest, sorted and without repeats. If there are fewer hashes than `max_count`, they count
+    /// as all hashes of the set. `u64::MAX` counts as `u64::MAX − 1`.
     ///
     /// ```
     /// use resemblance_sketch::Signature;
@@ -198,7 +199,7 @@ impl Signature {
         )
     }
 
-    /// A signature of a ready-made SimHash fingerprint of 64 bits.
+    /// Creates a signature from a 64-bit SimHash fingerprint of another program.
     ///
     /// ```
     /// let signature = resemblance_sketch::Signature::from_simhash(0xdead_beef);
@@ -210,8 +211,8 @@ impl Signature {
         Self::from_parts(None, Some(fingerprint))
     }
 
-    /// Creates a signature from a ready-made fingerprint of any width, such as a perceptual hash of
-    /// an image.
+    /// Creates a signature from a fingerprint of any width that another program computed, such as a
+    /// perceptual hash of an image.
     ///
     /// ```
     /// use resemblance_sketch::{Fingerprint, Signature};
@@ -226,11 +227,11 @@ impl Signature {
         Self::new(None, Some(fingerprint.into()), false, None)
     }
 
-    /// A signature of ready-made parts.
+    /// Creates a signature from MinHash values, a SimHash fingerprint, or both.
     ///
-    /// MinHash values that are all `u32::MAX`, which is what other libraries give a document
-    /// without features, make the signature [empty](Self::is_empty). No values at all are the same
-    /// as `None`.
+    /// If all MinHash values are `u32::MAX`, as other libraries represent a document without
+    /// features, the signature is [empty](Self::is_empty). An empty list of values is the same as
+    /// `None`.
     #[must_use]
     #[inline]
     pub fn from_parts(minhash: Option<Vec<u32>>, simhash: Option<u64>) -> Self {
@@ -241,7 +242,7 @@ impl Signature {
         Self::new(minima, simhash.map(Fingerprint::from), is_empty, None)
     }
 
-    /// This signature with the fingerprint of another.
+    /// Returns this signature with the fingerprint of another one.
     ///
     /// ```
     /// use resemblance_sketch::Signature;
@@ -256,7 +257,7 @@ impl Signature {
         self
     }
 
-    /// The signature of these parts, marked with the recipe that made them.
+    /// Creates a signature from its parts, marked with the recipe that made them.
     #[inline]
     pub(crate) fn new(
         values: Option<MinHashValues>,
@@ -273,14 +274,15 @@ impl Signature {
         }
     }
 
-    /// This signature with these kept hashes.
+    /// Returns this signature with these kept hashes.
     #[inline]
     pub fn with_kept(self, kept: Option<KeptHashes>) -> Self {
         Self { kept, ..self }
     }
 
-    /// Returns the distinct hashes of the shingles that are kept to find shared passages,
-    /// ascending, each below 2⁴⁴; `None` without [`Containment`](crate::Containment) in the schema.
+    /// Returns the distinct hashes of the kept shingles, which find shared passages. They are
+    /// ascending, and each is below 2⁴⁴. Returns `None` if the schema has no
+    /// [`Containment`](crate::Containment).
     ///
     /// ```
     /// # use resemblance_sketch::{Containment, Schema, Text};
@@ -296,20 +298,21 @@ impl Signature {
         self.kept.as_ref().map(|kept| &*kept.hashes)
     }
 
-    /// Returns the kept shingles in the order of the document; empty if they are not known.
+    /// Returns the kept shingles in the order of the document. The result is empty if their
+    /// positions are unknown.
     #[inline]
     pub fn kept_shingles(&self) -> &[KeptShingle] {
         self.kept.as_ref().map_or(&[], |kept| &kept.shingles)
     }
 
-    /// Returns the shingles if their positions are a part of the signature.
+    /// Returns the kept shingles if their positions are part of the signature.
     #[inline]
     pub fn placed_shingles(&self) -> Option<&[KeptShingle]> {
         let placed = self.kept.as_ref().filter(|kept| kept.are_placed);
         placed.map(|kept| &*kept.shingles)
     }
 
-    /// Makes a signature of ready-made parts that may contradict each other, for tests.
+    /// Creates a signature from parts that may contradict each other, for tests.
     #[doc(hidden)]
     #[must_use]
     #[inline]
@@ -326,8 +329,8 @@ impl Signature {
         }
     }
 
-    /// A stored signature: the layout and the bytes of its MinHash values with whether they are samples
-    /// rather than minima.
+    /// Decodes a stored signature. `minhash` holds the layout and the bytes of its MinHash values,
+    /// and whether they are samples rather than minima.
     #[inline]
     pub fn decode(
         values: Option<(ValueLayout, &[u8], bool)>,
@@ -340,8 +343,8 @@ impl Signature {
         Self::new(values, simhash, is_empty, recipe)
     }
 
-    /// Returns the MinHash values; `None` if there are none, and for bottom-k. Each is below 2ᵇ for
-    /// values of b [bits](Self::value_bits).
+    /// Returns the MinHash values, or `None` if there are none or they are bottom-k. Values of b
+    /// [bits](Self::value_bits) are below 2ᵇ.
     ///
     /// ```
     /// # use resemblance_sketch::{MinHash, Schema};
@@ -357,7 +360,7 @@ impl Signature {
         self.values.as_ref().and_then(MinHashValues::words)
     }
 
-    /// The smallest hashes of bottom-k, ascending.
+    /// Returns the hashes of a bottom-k signature in ascending order.
     ///
     /// ```
     /// # use resemblance_sketch::Signature;
@@ -370,7 +373,7 @@ impl Signature {
         self.values.as_ref().and_then(MinHashValues::hashes)
     }
 
-    /// Returns the number of bits of a MinHash value: 32, fewer if values were cut, and 64 for
+    /// Returns the number of bits of a MinHash value: 32, fewer if values were cut, or 64 for
     /// bottom-k.
     ///
     /// ```
@@ -386,9 +389,9 @@ impl Signature {
         self.values.as_ref().map(|values| values.shape().1)
     }
 
-    /// Returns the SimHash fingerprint as a number; one of 64 bits is below 2⁶⁴. Returns `None`
-    /// without a fingerprint, and for one of 256 bits: [`fingerprint`](Self::fingerprint) returns
-    /// those, too.
+    /// Returns the SimHash fingerprint as a number, which is below 2⁶⁴ for 64 bits. Returns `None`
+    /// without a fingerprint, and for 256 bits; [`fingerprint`](Self::fingerprint) returns
+    /// fingerprints of every width.
     ///
     /// ```
     /// # use resemblance_sketch::{Schema, SimHash};
@@ -403,7 +406,7 @@ impl Signature {
         self.simhash.and_then(|fingerprint| fingerprint.number())
     }
 
-    /// The fingerprint.
+    /// The fingerprint, if there is one.
     ///
     /// ```
     /// # use resemblance_sketch::Signature;
@@ -416,7 +419,7 @@ impl Signature {
         self.simhash
     }
 
-    /// The bits of the fingerprint.
+    /// The width of the fingerprint in bits, if there is one.
     #[inline]
     pub fn simhash_bits(&self) -> Option<u16> {
         self.simhash.map(|fingerprint| fingerprint.bits())
@@ -437,14 +440,14 @@ impl Signature {
         self.is_empty
     }
 
-    /// The recipe that made it; `None` for ready-made parts.
+    /// The recipe that made the signature; `None` if the caller provided its parts.
     #[inline]
     pub fn recipe_mark(&self) -> Option<RecipeMark> {
         self.recipe
     }
 
-    /// The rows from which the codes of the bands are made, where values are kept in this layout. Empty
-    /// without MinHash values.
+    /// Returns the rows from which codes of bands are computed, for values in this layout. Returns
+    /// none without MinHash values.
     #[inline]
     pub fn rows(&self, layout: Option<ValueLayout>) -> Cow<'_, [u32]> {
         let kept = |values| layout.and_then(|layout| MinHashValues::kept(values, layout));
@@ -458,19 +461,19 @@ impl Signature {
         }
     }
 
-    /// The number of MinHash values, or the greatest number of hashes, and the bits of each.
+    /// The number of MinHash values (or the maximum number of hashes), and the bits of each.
     #[inline]
     pub fn value_shape(&self) -> Option<(usize, u8)> {
         self.values.as_ref().map(MinHashValues::shape)
     }
 
-    /// The number of MinHash values, or of hashes.
+    /// The number of MinHash values or hashes.
     #[inline]
     pub fn value_count(&self) -> usize {
         self.values.as_ref().map_or(0, MinHashValues::count)
     }
 
-    /// Appends the bytes of the MinHash values, which fit the layout.
+    /// Appends the bytes of the MinHash values, which must fit the layout.
     #[inline]
     pub fn encode_values(&self, layout: ValueLayout, bytes: &mut Vec<u8>) {
         if let Some(values) = &self.values {
@@ -494,32 +497,33 @@ impl Signature {
         values.map_or(0, |(own, other)| own.agreement(layout, other))
     }
 
-    /// The estimated Jaccard similarity of the two documents' sets of features, 0 to 1: the share
-    /// of equal MinHash values (Broder 1997); of values cut to b bits without those that are equal
-    /// by chance (Li and König 2010); of bottom-k the share of the union's smallest hashes that
-    /// both have.
+    /// Estimates the Jaccard similarity of the two documents' sets of features, 0 to 1. The
+    /// estimate is the share of equal MinHash values (Broder 1997), corrected for values that are
+    /// equal by chance if they were cut to b bits (Li and König 2010). For bottom-k it is the share
+    /// of the union's smallest hashes that both signatures have.
     ///
-    /// Its standard deviation is √(J (1 − J) / k) for k values: 0.035 at J = 0.8 and k = 128. It
-    /// over-estimates by at most about (1 − J) n / 2³³ for n distinct features in the two documents
-    /// together (0.0001 at a million): values have 32 bits. Two empty signatures have similarity 1,
-    /// as equal sets; an empty one and another 0.
+    /// The standard deviation is √(J (1 − J) / k) for k values: 0.035 at J = 0.8 and k = 128.
+    /// Values have 32 bits, so the estimate is too high by at most about (1 − J) n / 2³³ for n
+    /// distinct features in both documents (0.0001 at a million). Two empty signatures have
+    /// similarity 1; an empty one and a nonempty one have 0.
     ///
     /// # Errors
     ///
-    /// [`SketchError::SignatureMismatch`] if one has no MinHash values, their numbers differ, only one was
-    /// made and cut elsewhere, one was made without a schema and the other cut by one, or both are marked with
-    /// different recipes. Values with more bits than those of the other are cut for the comparison.
+    /// [`SketchError::SignatureMismatch`] if a signature has no MinHash values; if the numbers of
+    /// values differ; if the signatures are marked with different recipes; or if one was made
+    /// without a schema and a schema cut the other. If one signature has more bits for each value,
+    /// its values are cut for the comparison.
     #[inline]
     pub fn jaccard(&self, other: &Self) -> Result<f64> {
         Ok(self.jaccard_unclamped(other)?.clamp(0.0, 1.0))
     }
 
-    /// The estimate before it is clamped to [0, 1]. It is unbiased, so sums and means of many estimates
-    /// are right. With cut values it may be below 0.
+    /// Returns the estimate before it is clamped to [0, 1]. It is unbiased, so sums and means of
+    /// many estimates are right. With cut values it may be negative.
     ///
     /// # Errors
     ///
-    /// As [`jaccard`](Self::jaccard).
+    /// The same as [`jaccard`](Self::jaccard).
     ///
     /// ```
     /// use resemblance_sketch::Signature;
@@ -539,15 +543,16 @@ impl Signature {
         })
     }
 
-    /// The signature of the union of the two documents' features, from the signatures alone: the
-    /// lesser value in each place, or the smallest hashes of both.
+    /// Returns the signature of the union of both documents' features, computed from the signatures
+    /// alone: the smaller value at each position, or the smallest hashes of both for bottom-k.
     ///
     /// # Errors
     ///
-    /// [`SketchError::SignatureMismatch`] if there are kept hashes, no values, or values that do
-    /// not show which is the lesser (weighted, or cut: a schema keeps 16 bits unless its [value
-    /// bits](crate::MinHash::value_bits) are 32), if there is a SimHash fingerprint (that of a
-    /// union does not follow from those of the parts), or both are marked with different recipes.
+    /// [`SketchError::SignatureMismatch`] if the signature of the union does not follow from the
+    /// two signatures. That is the case for kept hashes, for SimHash fingerprints, without MinHash
+    /// values, and for values that cannot be ordered: weighted or cut ones (a schema keeps 16 bits
+    /// unless its [value bits](crate::MinHash::value_bits) are 32). Also if the signatures are
+    /// marked with different recipes.
     ///
     /// ```
     /// use resemblance_sketch::{MinHash, Schema};
@@ -574,14 +579,15 @@ impl Signature {
         Ok(Self::new(Some(merged), None, is_empty, recipe))
     }
 
-    /// Returns this signature with its MinHash values cut to `bits` bits, 1, 2, 4, 8 or 16, as a
-    /// schema with that number of [value bits](crate::MinHash::value_bits) makes it.
+    /// Returns this signature with its MinHash values cut to `bits` bits: 1, 2, 4, 8 or 16. A
+    /// schema with that number of [value bits](crate::MinHash::value_bits) makes the same
+    /// signature.
     ///
     /// # Errors
     ///
-    /// [`SketchError::InvalidParameter`] for another number of bits;
-    /// [`SketchError::SignatureMismatch`] if there are no MinHash values with more bits: none at
-    /// all, those of bottom-k, or ones that were cut to `bits` or fewer.
+    /// [`SketchError::InvalidParameter`] for another number of bits.
+    /// [`SketchError::SignatureMismatch`] if there are no MinHash values with more bits: there are
+    /// no values, they are bottom-k, or they were cut to `bits` or fewer.
     ///
     /// ```
     /// use resemblance_sketch::{MinHash, Schema};
@@ -604,15 +610,17 @@ impl Signature {
         Ok(self.clone().into_cut(bits))
     }
 
-    /// The document as a vector for linear models (Li, Shrivastava, Moore and König, *Hashing algorithms for
-    /// large-scale learning*, 2011): of k values of b [bits](Self::value_bits) the positions of the k ones in
-    /// a vector of 2ᵇ · k zeros, ascending; value i is at 2ᵇ · i + the value. The inner product of two such
-    /// vectors is the number of equal values, so that a linear model learns with the similarity as its
-    /// kernel. [`cut`](Self::cut) makes shorter vectors. A document without features has no ones.
+    /// Returns the document as a sparse vector for linear models (Li, Shrivastava, Moore and König,
+    /// *Hashing algorithms for large-scale learning*, 2011). For k values of b
+    /// [bits](Self::value_bits), the vector has 2ᵇ · k entries, of which k are 1 and the others 0.
+    /// The result lists the positions of the ones in ascending order: position i is 2ᵇ · i + value
+    /// i. The inner product of two such vectors is the number of equal values, so a linear model
+    /// learns with the similarity as its kernel. [`cut`](Self::cut) makes shorter vectors. A
+    /// document without features has no ones.
     ///
     /// # Errors
     ///
-    /// [`SketchError::SignatureMismatch`] if there are no MinHash values, or those of bottom-k.
+    /// [`SketchError::SignatureMismatch`] if there are no MinHash values, or they are bottom-k.
     ///
     /// ```
     /// use resemblance_sketch::Signature;
@@ -637,8 +645,8 @@ impl Signature {
             .collect())
     }
 
-    /// Returns this signature with its MinHash values cut to `bits` bits, if they have more. Those
-    /// of bottom-k do not change.
+    /// Returns this signature with its MinHash values cut to `bits` bits, if they have more.
+    /// Bottom-k values do not change.
     #[inline]
     pub(super) fn into_cut(self, bits: u8) -> Self {
         Self {
@@ -647,17 +655,17 @@ impl Signature {
         }
     }
 
-    /// The Hamming distance of the two SimHash fingerprints in bits, 0 to their width.
+    /// Returns the Hamming distance of the two SimHash fingerprints: 0 to their width in bits.
     ///
-    /// Divided by the number of bits it estimates θ / π, where θ is the angle between the two
-    /// documents' weighted vectors of features (Charikar 2002). The fingerprint of an empty
-    /// signature is 0 and is compared as any other; ask [`is_empty`](Self::is_empty) first where
+    /// The distance divided by the number of bits estimates θ / π, where θ is the angle between the
+    /// two documents' weighted feature vectors (Charikar 2002). An empty signature has the
+    /// fingerprint 0, which is compared as any other; check [`is_empty`](Self::is_empty) first if
     /// that matters.
     ///
     /// # Errors
     ///
-    /// [`SketchError::SignatureMismatch`] if one has no fingerprint, the two have different widths,
-    /// or both are marked with different recipes.
+    /// [`SketchError::SignatureMismatch`] if a signature has no fingerprint, if the widths differ,
+    /// or if the signatures are marked with different recipes.
     #[inline]
     pub fn hamming(&self, other: &Self) -> Result<u32> {
         self.check_recipe(other)?;
@@ -671,13 +679,13 @@ impl Signature {
         }
     }
 
-    /// The parts by which signatures are equal.
+    /// The parts that decide whether signatures are equal.
     fn compared(&self) -> impl Hash + PartialEq {
         let (kept, placed) = (self.kept_hashes(), self.placed_shingles());
         (&self.values, self.simhash, self.is_empty, kept, placed)
     }
 
-    /// Appends the MinHash values, each of 32 bits, and the hashes of bottom-k.
+    /// Appends the MinHash values, 32 bits each, or the hashes of bottom-k.
     #[inline]
     pub(super) fn append_values(&self, bytes: &mut Vec<u8>) {
         let values = self.minhash().into_iter().flatten();
@@ -686,15 +694,15 @@ impl Signature {
         bytes.extend(hashes.flat_map(|hash| hash.to_le_bytes()));
     }
 
-    /// The MinHash values, for a comparison that needs those of both signatures.
+    /// Returns the MinHash values for a comparison, or an error without any.
     fn values(&self) -> Result<&MinHashValues> {
         let expected = "MinHash values in both signatures";
         let missing = || SketchError::signature("MinHash values", "none", expected);
         self.values.as_ref().ok_or_else(missing)
     }
 
-    /// Checks that values without a schema are not compared with those that a schema mixed and cut: nobody knows
-    /// whether they have been cut as well.
+    /// Checks that values made without a schema are not compared with values that a schema mixed
+    /// and cut: it is unknown whether the former have been cut as well.
     fn check_unmixed(&self, other: &Self) -> Result<()> {
         for (bare, made) in [(self, other), (other, self)] {
             if bare.recipe.is_none()

@@ -1,4 +1,5 @@
-//! SimHash (Charikar 2002): 32, 64 or 128 signs of random projections of the weighted feature vector.
+//! SimHash (Charikar 2002): the signs of 32, 64 or 128 random projections of the weighted feature
+//! vector.
 
 use std::ops::AddAssign;
 
@@ -6,19 +7,19 @@ use super::hash::{GOLDEN_GAMMA, derive, mix64, stream, unmix64};
 use crate::error::{Result, SketchError};
 use crate::fingerprint::Fingerprint;
 
-/// The largest weight of a feature.
+/// The maximum weight of a feature.
 const MAX_WEIGHT: f64 = 65_536.0;
 
-/// Steps in a weight of 1. Weights are whole steps because sums of integers do not depend on their
-/// order; sums of floats would. Frozen.
+/// The number of steps in a weight of 1. Weights are whole numbers of steps because a sum of
+/// integers, unlike a sum of floats, does not depend on the order. Frozen.
 pub(super) const WHOLE_WEIGHT: u64 = 65_536;
 
-/// The largest sum of a document's weights, in steps: twice a sum of bits must fit 64 bits.
+/// The maximum sum of a document's weights, in steps: twice that sum must fit 64 bits.
 const MAX_TOTAL: u64 = u64::MAX / 2;
 
 /// Bits of a counter in [`BitPlanes`].
 const PLANES: usize = 8;
-/// The greatest number that such a counter can hold.
+/// The maximum value of such a counter.
 const MAX_PLANE_COUNT: usize = (1 << PLANES) - 1;
 
 /// A feature's hash and its weight in steps.
@@ -29,26 +30,26 @@ pub(super) type WeightedHash = (u64, u64);
 pub(super) struct SimHasher {
     bits: u16,
     feature_key: u64,
-    /// The projections for bits 0 to 63, and for bits 64 to 127 of fingerprints that have them.
+    /// The projections for bits 0 to 63, and those for bits 64 to 127 if fingerprints have them.
     projections: Vec<Projection>,
 }
 
-/// 64 projections: those of one half of a fingerprint.
+/// 64 projections, which make one half of a fingerprint.
 #[derive(Debug)]
 struct Projection {
     key: u64,
-    /// The bit of the fingerprint that the first projection decides, 0 or 64.
+    /// The bit of the fingerprint that the first projection determines, 0 or 64.
     first_bit: u32,
 }
 
 impl Projection {
-    /// The signs of a feature's 64 projections, one a bit.
+    /// Returns the signs of a feature's 64 projections, one bit each.
     #[inline]
     fn word(&self, hash: u64) -> u64 {
         mix64(hash ^ self.key)
     }
 
-    /// Returns for each bit the number of features whose sign is positive.
+    /// Returns, for each bit, the number of features with a positive sign.
     fn count(&self, distinct: &[u64]) -> [u64; 64] {
         let mut positive = [0_u64; 64];
         for block in distinct.chunks(MAX_PLANE_COUNT) {
@@ -69,13 +70,14 @@ impl Projection {
         positive
     }
 
-    /// Returns for each bit the sum of the weights of the features whose sign is positive.
+    /// Returns, for each bit, the sum of the weights of the features with a positive sign.
     fn sum(&self, distinct: &[WeightedHash]) -> [u64; 64] {
         let mut positive = [0_u64; 64];
         for &(hash, weight) in distinct {
             let word = self.word(hash);
             for (bit, positive) in positive.iter_mut().enumerate() {
-                // All ones if the sign is positive, else 0: no branch. The sum is at most the total.
+                // The mask is all ones if the sign is positive, else 0, which needs no branch. The
+                // sum is at most the total.
                 *positive += weight & ((word >> bit) & 1).wrapping_neg();
             }
         }
@@ -83,7 +85,7 @@ impl Projection {
     }
 }
 
-/// 64 counters, of which counter j consists of bit j of each plane: one addition serves all of them.
+/// 64 counters. Counter j consists of bit j of each plane, so one addition increments all counters.
 #[derive(Default)]
 struct BitPlanes([u64; PLANES]);
 
@@ -99,8 +101,8 @@ impl BitPlanes {
         }
     }
 
-    /// Adds eight words of worth 1. Full adders first reduce them to one word of worth 8, for fewer
-    /// carries through all planes (Harley and Seal).
+    /// Adds eight words of worth 1. Full adders first reduce them to one word of worth 8, so that
+    /// fewer carries pass through the planes (Harley and Seal).
     #[inline]
     fn add_eight(&mut self, words: [u64; 8]) {
         let [ones, twos, fours, ..] = &mut self.0;
@@ -130,7 +132,7 @@ impl SimHasher {
             key: derive(seed, stream),
             first_bit,
         };
-        // Of 32 bits the lower ones of one projection are kept.
+        // A fingerprint of 32 bits keeps the lower bits of one projection.
         let halves = usize::from(bits.div_ceil(64));
         Self {
             bits,
@@ -153,8 +155,8 @@ impl SimHasher {
         })
     }
 
-    /// Returns the fingerprint of distinct features of positive weights, of which `total` is the
-    /// sum, as [`merge`] returns it; 0 without features.
+    /// Returns the fingerprint of distinct features with positive weights; 0 without features.
+    /// `total` is the sum of the weights, as [`merge`] returns it.
     pub(super) fn weighted(&self, distinct: &[WeightedHash], total: u64) -> Fingerprint {
         self.fingerprint(|projection| {
             let positive = projection.sum(distinct);
@@ -172,8 +174,8 @@ impl SimHasher {
         Fingerprint::from_number(self.bits, value & mask)
     }
 
-    /// Sets bit j if the features with positive signs outweigh the others. A tie takes the sign of one
-    /// feature, its decider: a fair coin, and often the same one for similar documents.
+    /// Sets bit j if the features with positive signs outweigh the others. In a tie, the sign of
+    /// one feature decides. The choice is a fair coin, and often the same for similar documents.
     fn signs(
         &self,
         projection: &Projection,
@@ -182,10 +184,11 @@ impl SimHasher {
         hashes: impl Iterator<Item = u64> + Clone,
     ) -> u64 {
         let mut signs = 0;
-        // The features' mixed hashes, computed at the first tie for all of them.
+        // The mixed hashes of the features, computed once, at the first tie.
         let mut mixed: Vec<u64> = Vec::new();
         for (bit, &positive) in (0..64).zip(positive) {
-            // Cannot overflow: `positive` is at most `total`, at most MAX_TOTAL.
+            // The product cannot overflow: `positive` is at most `total`, which is at most
+            // MAX_TOTAL.
             let doubled = 2 * positive;
             let is_set = if doubled == total {
                 if mixed.is_empty() {
@@ -200,29 +203,31 @@ impl SimHasher {
         signs
     }
 
-    /// The sign of the feature whose hash, mixed again for this bit, is least. Each bit has its own
-    /// decider: with one decider for all bits, two features would have the fingerprint of one of them.
+    /// Returns the sign of the feature whose hash, mixed again for this bit, is smallest. Each bit
+    /// has a different deciding feature. With a single one, two features would have the fingerprint
+    /// of one of them.
     fn tie(&self, projection: &Projection, bit: u32, mixed: &[u64]) -> bool {
         let offset = u64::from(projection.first_bit + bit + 1).wrapping_mul(GOLDEN_GAMMA);
         let least = mixed.iter().map(|mixed| mix64(mixed.wrapping_add(offset)));
-        // Mixing can be undone, so the minimum itself identifies its feature.
+        // Mixing can be inverted, so the minimum itself identifies its feature.
         let decider = least.min().map(|least| unmix64(least).wrapping_sub(offset));
         let hash = decider.map(|mixed| unmix64(mixed) ^ self.feature_key);
         hash.is_some_and(|hash| (projection.word(hash) >> bit) & 1 == 1)
     }
 }
 
-/// A weight in steps, rounded half to even. 0 means that the feature is absent.
+/// Converts a weight to steps, rounded half to even. 0 means that the feature is absent.
 pub(super) fn quantise(weight: f64) -> Result<u64> {
     if (0.0..=MAX_WEIGHT).contains(&weight) {
-        // Exact: the factor is a power of two, and the result is an integer of at most 2^32.
+        // The product is exact: the factor is a power of two, and the result is an integer of at
+        // most 2^32.
         return Ok((weight * WHOLE_WEIGHT as f64).round_ties_even() as u64);
     }
     let expected = "a finite number of 0 to 65,536";
     Err(SketchError::invalid("weight", weight, expected))
 }
 
-/// Returns true if a feature of this weight, which is within range, is present after it was rounded.
+/// Returns true if a feature with this weight, which must be in range, is present after rounding.
 pub fn is_present(weight: f64) -> bool {
     quantise(weight).is_ok_and(|steps| steps > 0)
 }
@@ -249,7 +254,7 @@ pub(super) fn add_up(features: &mut Vec<WeightedHash>) {
     add_up_equal(features);
 }
 
-/// Adds up the weights of equal features, which follow each other.
+/// Adds up the weights of equal features, which must be adjacent.
 pub(super) fn add_up_equal<T: PartialEq, W: AddAssign + Copy>(features: &mut Vec<(T, W)>) {
     features.dedup_by(|next, kept| {
         let same = next.0 == kept.0;

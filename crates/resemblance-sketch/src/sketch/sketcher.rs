@@ -1,4 +1,4 @@
-//! Texts and features become signatures. All hashing here is frozen.
+//! Turns texts and features into signatures. All hashing here is frozen.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -14,19 +14,20 @@ use super::simhash::{self, WeightedHash};
 use crate::error::{Result, SketchError};
 use crate::text::{Text, for_each_piece};
 
-/// A guess at the distance between the beginnings of two shingles of words, in bytes.
+/// The estimated distance, in bytes, between the beginnings of two shingles of words.
 pub(super) const BYTES_PER_SHINGLE: usize = 6;
 
-/// Bits of a MinHash value that is not cut.
+/// The number of bits of an uncut MinHash value.
 const WHOLE_VALUE_BITS: u8 = 32;
 
-/// Makes the signatures of one schema. Cheap to clone, safe to share between threads.
+/// Makes the signatures of one schema. A sketcher is cheap to clone and safe to share between
+/// threads.
 ///
 /// A document is a text, a set of features (any bytes, or ready-made 64-bit hashes), or a set of
-/// weighted features. A feature's hash is XXH3-64 of its bytes, so a text and its shingles given as
-/// features have the same signature. MinHash sees the set of the features; so does SimHash, unless
-/// they are weighted. Neither depends on their order; the kept hashes of
-/// [`Containment`](crate::Containment) do.
+/// weighted features. A feature's hash is XXH3-64 of its bytes, so a text and its shingles passed
+/// as features have the same signature. MinHash uses the set of features, and so does SimHash
+/// unless features are weighted. The order of features matters only to the kept hashes of
+/// [`Containment`](crate::Containment).
 ///
 /// ```
 /// use resemblance_sketch::{MinHash, Schema, Text};
@@ -44,15 +45,14 @@ pub struct Sketcher {
 }
 
 impl Sketcher {
-    /// The sketcher of a recipe.
+    /// Creates the sketcher of a recipe.
     #[cfg(test)]
     pub(super) fn new(recipe: Recipe) -> Result<Self> {
         recipe.validate()?;
         Ok(Self::from_valid(recipe, None, WHOLE_VALUE_BITS))
     }
 
-    /// The sketcher of a recipe that has been validated, whose MinHash values are cut to `value_bits`
-    /// bits.
+    /// Creates the sketcher of a validated recipe, with MinHash values cut to `value_bits` bits.
     pub(crate) fn from_valid(
         recipe: Recipe,
         weights: Option<Arc<DocumentFrequencies>>,
@@ -63,7 +63,7 @@ impl Sketcher {
         }
     }
 
-    /// Returns the same sketcher, with MinHash values that are not cut.
+    /// Returns the same sketcher without cutting MinHash values.
     pub(super) fn whole(&self) -> Self {
         let weights = self.functions.weights.clone();
         Self::from_valid(self.recipe().clone(), weights, WHOLE_VALUE_BITS)
@@ -73,17 +73,17 @@ impl Sketcher {
         &self.functions.recipe
     }
 
-    /// The mark of the recipe on the signatures of this sketcher.
+    /// The mark that this sketcher puts on signatures.
     pub fn recipe_mark(&self) -> RecipeMark {
         self.functions.mark
     }
 
-    /// The signature of a text: that of the set of its shingles.
+    /// Returns the signature of a text, which is that of the set of its shingles.
     ///
     /// # Errors
     ///
-    /// [`SketchError::InvalidParameter`] if the schema does not take texts, or its MinHash values
-    /// are computed elsewhere.
+    /// [`SketchError::InvalidParameter`] if the schema does not take texts, or the caller must
+    /// provide its MinHash values.
     pub fn text(&self, text: &str) -> Result<Signature> {
         if let Some(weights) = &self.functions.weights {
             return self.weighted_text(text, weights);
@@ -107,14 +107,14 @@ impl Sketcher {
         Ok(draft.finish().with_kept(Some(selector.finish())))
     }
 
-    /// Returns the signature of a text that is read piece by piece, equal to that of the whole.
-    /// Neither the text nor its shingles are ever in memory as a whole; [`StreamedText`] documents
-    /// the memory that it takes.
+    /// Returns the signature of a text that is read piece by piece. It equals the signature of the
+    /// whole text. The function never holds the whole text or all its shingles in memory;
+    /// [`StreamedText`] documents the memory that it takes.
     ///
     /// # Errors
     ///
-    /// As [`text`](Self::text); [`SketchError::Io`] if the reader fails, [`SketchError::NotUtf8`] with the
-    /// position of the first byte that is not UTF-8.
+    /// The same as [`text`](Self::text); [`SketchError::Io`] if the reader fails;
+    /// [`SketchError::NotUtf8`] with the position of the first invalid byte.
     ///
     /// ```
     /// use resemblance_sketch::{MinHash, Schema, Text};
@@ -126,7 +126,7 @@ impl Sketcher {
     /// ```
     pub fn text_reader(&self, reader: impl Read) -> Result<Signature> {
         if self.functions.weights.is_some() {
-            // Which shingles repeat, and how often, is known at the end only.
+            // How often each shingle occurs is known only at the end of the text.
             let mut whole = String::new();
             for_each_piece(reader, |piece| whole.push_str(piece))?;
             return self.text(&whole);
@@ -136,12 +136,12 @@ impl Sketcher {
         Ok(text.finish())
     }
 
-    /// Begins the signature of a text that is read in pieces.
+    /// Begins the signature of a text that arrives in pieces.
     ///
     /// # Errors
     ///
-    /// As [`text`](Self::text); [`SketchError::InvalidParameter`] if the schema has
-    /// [weights](crate::Schema::with_weights), for which a text must be there as a whole.
+    /// The same as [`text`](Self::text); [`SketchError::InvalidParameter`] if the schema has
+    /// [weights](crate::Schema::with_weights), which require the whole text.
     ///
     /// ```
     /// # use resemblance_sketch::{MinHash, Schema, Text};
@@ -166,12 +166,13 @@ impl Sketcher {
         })
     }
 
-    /// Returns how texts become features, and kept shingles where these are others.
+    /// Returns the rules by which texts become features, and those for kept shingles if they
+    /// differ.
     fn texts(&self) -> Result<(Text, Option<Text>)> {
         self.functions.texts().ok_or_else(no_text)
     }
 
-    /// Returns the kept hashes of a text, `None` without containment.
+    /// Returns the kept hashes of a text, or `None` without containment.
     pub(super) fn kept_of_text(&self, text: &str) -> Result<Option<KeptHashes>> {
         let Some(mut selector) = self.functions.selector() else {
             return Ok(None);
@@ -182,7 +183,7 @@ impl Sketcher {
         Ok(Some(selector.finish()))
     }
 
-    /// Returns the kept hashes of features in their order, `None` without containment.
+    /// Returns the kept hashes of features in their order, or `None` without containment.
     fn kept_of_features(&self, hashes: impl Iterator<Item = u64>) -> Option<KeptHashes> {
         let mut selector = self.functions.selector()?;
         hashes.for_each(|hash| selector.push(hash));
@@ -195,12 +196,13 @@ impl Sketcher {
         each_shingle_of(&recipe, text, visit)
     }
 
-    /// The signature of a set of features, each any bytes. Repeats count once. With
-    /// [`Containment`](crate::Containment) their order counts: they are the shingles of the document.
+    /// Returns the signature of a set of features; each is an arbitrary byte string. Repeats count
+    /// once. With [`Containment`](crate::Containment), the features in their order are the shingles
+    /// of the document.
     ///
     /// # Errors
     ///
-    /// [`SketchError::InvalidParameter`] if the schema's MinHash values are made elsewhere.
+    /// [`SketchError::InvalidParameter`] if the caller must provide the schema's MinHash values.
     pub fn features<I, F>(&self, features: I) -> Result<Signature>
     where
         I: IntoIterator<Item = F>,
@@ -210,12 +212,12 @@ impl Sketcher {
         self.hashes(features.into_iter().map(hashed))
     }
 
-    /// The signature of a set of features that are hashed already, or are numbers. They need not be
-    /// random: they are mixed with the schema's seed. Repeats count once.
+    /// Returns the signature of a set of features that are given as hashes or other numbers. The
+    /// numbers need not be random: they are mixed with the schema's seed. Repeats count once.
     ///
     /// # Errors
     ///
-    /// As [`features`](Self::features).
+    /// The same as [`features`](Self::features).
     ///
     /// ```
     /// # use resemblance_sketch::{MinHash, Schema};
@@ -244,16 +246,17 @@ impl Sketcher {
         Ok(draft.finish().with_kept(Some(selector.finish())))
     }
 
-    /// The signature of weighted features, each any bytes with a weight of 0 to 65,536.
+    /// Returns the signature of weighted features. Each feature is a byte string with a weight of 0
+    /// to 65,536.
     ///
-    /// Weights are rounded to a multiple of 2⁻¹⁶; a feature whose weight becomes 0 is absent, the
-    /// weights of a repeated feature add up. SimHash uses the weights, MinHash sees the set of
-    /// the features that are present.
+    /// Weights are rounded to multiples of 2⁻¹⁶. A feature whose weight becomes 0 is absent, and
+    /// the weights of a repeated feature add up. SimHash uses the weights. MinHash uses the set of
+    /// features that are present, or the weights if it is weighted.
     ///
     /// # Errors
     ///
-    /// [`SketchError::InvalidParameter`] if a weight is not a finite number of 0 to 65,536, or the
-    /// weights of the document sum to 2⁴⁷ or more.
+    /// [`SketchError::InvalidParameter`] if a weight is not a number from 0 to 65,536, or if the
+    /// weights of the document add up to 2⁴⁷ or more.
     ///
     /// ```
     /// # use resemblance_sketch::{Schema, SimHash};
@@ -273,12 +276,12 @@ impl Sketcher {
         self.weighted_hashes(features.into_iter().map(hashed))
     }
 
-    /// The signature of weighted features that are hashed already, or are numbers; otherwise as
-    /// [`weighted_features`](Self::weighted_features).
+    /// Returns the signature of weighted features that are given as hashes or other numbers.
+    /// Otherwise it does the same as [`weighted_features`](Self::weighted_features).
     ///
     /// # Errors
     ///
-    /// As [`weighted_features`](Self::weighted_features).
+    /// The same as [`weighted_features`](Self::weighted_features).
     ///
     /// ```
     /// # use resemblance_sketch::{MinHash, Schema};
@@ -296,7 +299,7 @@ impl Sketcher {
         Ok(self.weighted(features)?.with_kept(kept))
     }
 
-    /// The features that are present, with their weights in whole steps.
+    /// Returns the features that are present, with their weights in whole steps.
     pub(super) fn present(
         &self,
         hashes: impl IntoIterator<Item = (u64, f64)>,
@@ -311,7 +314,7 @@ impl Sketcher {
         Ok(features)
     }
 
-    /// The signature of features with their weights, without kept hashes.
+    /// Returns the signature of weighted features, without kept hashes.
     pub(super) fn weighted(&self, mut features: Vec<WeightedHash>) -> Result<Signature> {
         self.functions.check_makes_signatures()?;
         let total = simhash::merge(&mut features)?;
@@ -323,17 +326,17 @@ impl Sketcher {
         Ok(self.functions.signature(values, fingerprint, is_empty))
     }
 
-    /// Returns true if signatures are made here, and not elsewhere.
+    /// Returns true if this sketcher makes signatures, and false if the caller provides them.
     pub(super) fn makes_signatures(&self) -> bool {
         self.functions.check_makes_signatures().is_ok()
     }
 
-    /// An empty signature, to which the features of a text are to be added one by one.
+    /// Returns a draft of the signature of a text, to which its features will be added one by one.
     pub(super) fn text_draft(&self, text: &str) -> Result<SignatureDraft<'_>> {
         self.draft(text.len() / BYTES_PER_SHINGLE)
     }
 
-    /// An empty signature, to which about `features` features are to be added one by one.
+    /// Returns a draft of a signature to which about `features` features will be added one by one.
     fn draft(&self, features: usize) -> Result<SignatureDraft<'_>> {
         self.functions.check_makes_signatures()?;
         Ok(SignatureDraft::new(&self.functions, features))
@@ -352,7 +355,8 @@ fn no_text() -> SketchError {
     SketchError::invalid("text", "a text", "features, as the schema has no text")
 }
 
-/// Returns the MinHash values of features by each kernel that this processor can run, for tests: they are equal.
+/// Returns the MinHash values that each kernel of this processor computes for some features. They
+/// must be equal. For tests.
 #[doc(hidden)]
 #[must_use]
 pub fn values_by_every_kernel(

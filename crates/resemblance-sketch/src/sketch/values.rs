@@ -1,4 +1,4 @@
-//! MinHash values, how they are stored, and how those of two documents are compared.
+//! MinHash values: how they are stored, and how the values of two documents are compared.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use super::bottom_k::{bottom_k_jaccard, shared};
 use super::{b_bit, bottom_k};
 use crate::error::{Result, SketchError};
 
-/// The agreement of equal bottom-k signatures: their estimates are multiples of 1 / 2^30.
+/// The agreement of equal bottom-k signatures. Their estimates are multiples of 1 / 2^30.
 const MAX_BOTTOM_K_AGREEMENT: usize = 1 << 30;
 
 /// Bytes of a hash of bottom-k.
@@ -16,14 +16,14 @@ const HASH_BYTES: usize = 8;
 /// The MinHash values of a signature.
 #[derive(Clone, Debug)]
 pub(crate) enum MinHashValues {
-    /// Minima of 32 bits: the values of a union are the lesser ones of the parts.
+    /// Minima of 32 bits. The smaller of two minima is the value of the union.
     Minima(Vec<u32>),
-    /// Samples of 32 bits, which are equal with the probability that is estimated, and no minima.
+    /// Samples of 32 bits. They are equal with the estimated probability, but are not minima.
     Samples(Vec<u32>),
     /// Values of 1 to 16 bits.
     Cut {
         bits: u8,
-        /// True if they were mixed before they were cut.
+        /// True if values were mixed before they were cut.
         was_mixed: bool,
         values: Vec<u32>,
     },
@@ -35,25 +35,25 @@ pub(crate) enum MinHashValues {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValueLayout {
     /// `count` values of 1, 2, 4, 8, 16 or 32 bits, packed from the least significant bit of the
-    /// first byte on.
+    /// first byte.
     Packed {
         /// The number of values.
         count: u16,
         /// The bits of each.
         bits: u8,
-        /// True if values are mixed before they are cut to these bits. External values are not,
-        /// because they may already have their width.
+        /// True if values are mixed before they are cut to these bits. Values of other programs are
+        /// not, because they may already have this width.
         is_mixed: bool,
     },
     /// At most `max_count` hashes of 64 bits, ascending, little-endian.
     Smallest {
-        /// The greatest number of hashes.
+        /// The maximum number of hashes.
         max_count: u16,
     },
 }
 
 impl ValueLayout {
-    /// The number of values, or the greatest number of hashes.
+    /// The number of values, or the maximum number of hashes.
     #[inline]
     pub fn count(self) -> u16 {
         match self {
@@ -62,7 +62,7 @@ impl ValueLayout {
         }
     }
 
-    /// Bits of a value.
+    /// The number of bits of a value.
     #[inline]
     pub fn bits(self) -> u8 {
         match self {
@@ -71,14 +71,14 @@ impl ValueLayout {
         }
     }
 
-    /// The probability that a value of two documents of this similarity is equal.
+    /// Returns the probability that two documents of this similarity agree in a value.
     #[inline]
     pub fn agreement_probability(self, similarity: f64) -> f64 {
         similarity + (1.0 - similarity) * self.chance()
     }
 
-    /// The probability that unequal values become equal when they are cut. Values of 32 bits, and the
-    /// rows of bottom-k, are taken never to be equal by chance.
+    /// Returns the probability that unequal values become equal when they are cut. For values of 32
+    /// bits and rows of bottom-k it is taken to be 0.
     #[inline]
     pub(crate) fn chance(self) -> f64 {
         match self {
@@ -87,13 +87,13 @@ impl ValueLayout {
         }
     }
 
-    /// Bytes of a signature with all its values.
+    /// The number of bytes of a signature with all its values.
     #[inline]
     pub fn size_bytes(self) -> usize {
         self.size_bytes_for(self.count())
     }
 
-    /// Bytes of a signature with `count` values.
+    /// The number of bytes of a signature with `count` values.
     #[inline]
     pub fn size_bytes_for(self, count: u16) -> usize {
         (usize::from(count) * usize::from(self.bits())).div_ceil(8)
@@ -108,8 +108,9 @@ impl ValueLayout {
         }
     }
 
-    /// Returns the agreement of the stored values of two documents, both of which have features: a
-    /// whole number that grows with the estimate. For packed values it is the number of equal ones.
+    /// Returns the agreement of the stored values of two documents that both have features. The
+    /// agreement is a whole number that grows with the estimate. For packed values it is the number
+    /// of equal values.
     #[inline]
     pub fn agreement(self, a: &[u8], b: &[u8]) -> usize {
         match self {
@@ -136,13 +137,13 @@ impl ValueLayout {
         }
     }
 
-    /// The estimate for an agreement, 0 to 1.
+    /// Returns the similarity that an agreement estimates, 0 to 1.
     #[inline]
     pub fn similarity(self, agreement: usize) -> f64 {
         self.unclamped(agreement).clamp(0.0, 1.0)
     }
 
-    /// The unbiased estimate for an agreement. With cut values it may be below 0.
+    /// Returns the unbiased estimate for an agreement. With cut values it may be negative.
     fn unclamped(self, agreement: usize) -> f64 {
         match self {
             Self::Packed { count, bits, .. } => unclamped(agreement, count.into(), bits),
@@ -150,8 +151,8 @@ impl ValueLayout {
         }
     }
 
-    /// The variance of the unbiased estimate if values are independent. Values of 32 bits are taken never
-    /// to be equal by chance.
+    /// Returns the variance of the unbiased estimate for independent values. Values of 32 bits are
+    /// taken never to be equal by chance.
     #[inline]
     pub(crate) fn variance(self, similarity: f64) -> f64 {
         match self.bits() {
@@ -160,7 +161,7 @@ impl ValueLayout {
         }
     }
 
-    /// The smallest agreement whose estimate is at least `similarity`, which is at most 1.
+    /// Returns the smallest agreement that estimates at least `similarity`, which is at most 1.
     #[inline]
     pub fn min_agreement(self, similarity: f64) -> usize {
         match self {
@@ -173,8 +174,8 @@ impl ValueLayout {
     }
 }
 
-/// The unbiased estimate if `equal` of `count` values of `bits` bits are: with fewer than 32 bits,
-/// without those that are equal by chance.
+/// Returns the unbiased estimate if `equal` of `count` values of `bits` bits are equal. Corrects
+/// for chance if there are fewer than 32 bits.
 fn unclamped(equal: usize, count: usize, bits: u8) -> f64 {
     if bits < 32 {
         return b_bit::unclamped(equal, count, bits);
@@ -182,10 +183,10 @@ fn unclamped(equal: usize, count: usize, bits: u8) -> f64 {
     equal as f64 / count.max(1) as f64
 }
 
-/// The number of equal words, position by position, up to the end of the shorter slice.
+/// Counts the equal words, position by position, up to the end of the shorter slice.
 #[inline]
 fn equal_words<const BYTES: usize>(a: &[[u8; BYTES]], b: &[[u8; BYTES]]) -> usize {
-    // Counts of 32 bits, no narrower than the words, keep vector registers full; a chunk of 2^15
+    // Counters of 32 bits, no narrower than the words, keep vector registers full. A chunk of 2^15
     // words cannot overflow them.
     let pieces = a.chunks(1 << 15).zip(b.chunks(1 << 15));
     pieces
@@ -193,7 +194,7 @@ fn equal_words<const BYTES: usize>(a: &[[u8; BYTES]], b: &[[u8; BYTES]]) -> usiz
         .sum()
 }
 
-/// The number of values that equal the words at their places.
+/// Counts the values that equal the words at their positions.
 #[inline]
 fn equal_to_words<const BYTES: usize>(values: &[u32], words: &[[u8; BYTES]]) -> usize {
     let pairs = values.iter().zip(words);
@@ -207,15 +208,15 @@ fn equal_to_words<const BYTES: usize>(values: &[u32], words: &[[u8; BYTES]]) -> 
     pairs.map(equal).sum::<u32>() as usize
 }
 
-/// The number of equal values, up to the end of the shorter slice.
+/// Counts the equal values, up to the end of the shorter slice.
 fn equal_count(a: &[u32], b: &[u32]) -> usize {
     a.iter().zip(b).filter(|(a, b)| a == b).count()
 }
 
-/// The hashes of a stored bottom-k signature.
+/// Returns the hashes of a stored bottom-k signature.
 fn hashes(bytes: &[u8]) -> impl Iterator<Item = u64> {
     let hashes = bytes.as_chunks::<HASH_BYTES>().0;
-    // Signatures that are kept side by side in memory are padded to full length with `u64::MAX`,
+    // Signatures that are stored side by side in memory are padded to full length with `u64::MAX`,
     // which is never a hash.
     hashes
         .iter()
@@ -223,18 +224,18 @@ fn hashes(bytes: &[u8]) -> impl Iterator<Item = u64> {
         .filter(|hash| *hash != u64::MAX)
 }
 
-/// The share of shared hashes as an agreement, rounded to the nearest.
+/// Returns the share of shared hashes as an agreement, rounded to the nearest.
 fn bottom_k_agreement((shared, all): (usize, usize)) -> usize {
     if all == 0 {
         // Two documents without features are equal sets, if they are compared at all.
         return MAX_BOTTOM_K_AGREEMENT;
     }
-    // `shared` and `all` are of 16 bits, so the product is below 2^47.
+    // `shared` and `all` have 16 bits, so the product is below 2^47.
     (2 * shared * MAX_BOTTOM_K_AGREEMENT + all) / (2 * all)
 }
 
 impl MinHashValues {
-    /// Names the kind of the values, and returns the first three.
+    /// Returns the name of the kind of the values, and the first three values.
     #[inline]
     pub(super) fn first_values(&self) -> (&'static str, Vec<u64>) {
         let kind = match self {
@@ -249,7 +250,7 @@ impl MinHashValues {
         (kind, values.take(3).collect())
     }
 
-    /// The values; `None` for bottom-k.
+    /// Returns the values, or `None` for bottom-k.
     #[inline]
     pub(super) fn words(&self) -> Option<&[u32]> {
         match self {
@@ -258,7 +259,7 @@ impl MinHashValues {
         }
     }
 
-    /// The hashes of bottom-k.
+    /// Returns the hashes, for bottom-k only.
     #[inline]
     pub(super) fn hashes(&self) -> Option<&[u64]> {
         match self {
@@ -267,7 +268,7 @@ impl MinHashValues {
         }
     }
 
-    /// Number of values, or greatest number of hashes, and bits of each.
+    /// The number of values (or the maximum number of hashes), and the bits of each.
     #[inline]
     pub(super) fn shape(&self) -> (usize, u8) {
         match self {
@@ -283,8 +284,8 @@ impl MinHashValues {
         self.hashes().map_or(self.shape().0, <[u64]>::len)
     }
 
-    /// Returns the values cut to `bits` bits. Bottom-k values, and values with no more bits than
-    /// these, do not change.
+    /// Returns the values cut to `bits` bits. Bottom-k values, and values with `bits` or fewer
+    /// bits, do not change.
     pub(super) fn into_cut(self, bits: u8, is_mixed: bool) -> Self {
         let (mut values, was_mixed, is_cut) = match self {
             Self::Minima(values) | Self::Samples(values) if bits < 32 => (values, is_mixed, false),
@@ -305,13 +306,13 @@ impl MinHashValues {
         }
     }
 
-    /// Returns true if the values have more bits than `bits`, to which they can be cut.
+    /// Returns true if the values have more than `bits` bits and can be cut.
     #[inline]
     pub(super) fn is_wider_than(&self, bits: u8) -> bool {
         !matches!(self, Self::Smallest { .. }) && self.shape().1 > bits
     }
 
-    /// The values as the layout keeps them. `None` for bottom-k.
+    /// Returns the values as the layout stores them, or `None` for bottom-k.
     #[inline]
     pub(super) fn kept(&self, layout: ValueLayout) -> Option<Cow<'_, [u32]>> {
         match layout {
@@ -327,15 +328,15 @@ impl MinHashValues {
         }
     }
 
-    /// Returns the values cut to `bits` bits, of which they have at least that number. Returns none
-    /// for bottom-k.
+    /// Returns the values cut to `bits` bits, of which they must have at least that number. Returns
+    /// none for bottom-k.
     fn cut_words(&self, bits: u8, is_mixed: bool) -> impl Iterator<Item = u32> {
         let is_mixed = is_mixed && !matches!(self, Self::Cut { .. });
         let words = self.words().into_iter().flatten();
         words.map(move |value| cut(*value, bits, is_mixed))
     }
 
-    /// Appends the values as bytes. They fit the layout: the caller has checked that.
+    /// Appends the values as bytes. The caller has checked that they fit the layout.
     pub(super) fn encode(&self, layout: ValueLayout, bytes: &mut Vec<u8>) {
         debug_assert!(self.has_kind_of(layout));
         match (self, layout) {
@@ -357,13 +358,13 @@ impl MinHashValues {
         }
     }
 
-    /// Returns true if both are of bottom-k, or neither is.
+    /// Returns true if both are bottom-k, or neither is.
     fn has_kind_of(&self, layout: ValueLayout) -> bool {
         let is_bottom_k = matches!(layout, ValueLayout::Smallest { .. });
         matches!(self, Self::Smallest { .. }) == is_bottom_k
     }
 
-    /// The values that `bytes` hold in this layout. Values of 32 bits are minima unless
+    /// Decodes the values from `bytes` in this layout. Values of 32 bits are minima unless
     /// `are_samples`.
     pub(crate) fn decode(layout: ValueLayout, bytes: &[u8], are_samples: bool) -> Self {
         match layout {
@@ -392,7 +393,7 @@ impl MinHashValues {
         }
     }
 
-    /// The values of a layout that packs them, cut to its bits if one has more.
+    /// Creates the values of a packed layout. Cuts them to its bits if any value has more.
     pub(super) fn of_layout(layout: ValueLayout, values: Vec<u32>, are_samples: bool) -> Self {
         let (bits, was_mixed) = match layout {
             ValueLayout::Packed { bits, is_mixed, .. } => (bits, is_mixed),
@@ -432,7 +433,8 @@ impl MinHashValues {
         )
     }
 
-    /// [`ValueLayout::agreement`] with stored values of this layout, which these values fit.
+    /// Returns the [`ValueLayout::agreement`] with stored values of this layout, which these values
+    /// must fit.
     #[inline]
     pub(crate) fn agreement_with(&self, layout: ValueLayout, stored: &[u8]) -> usize {
         debug_assert!(self.has_kind_of(layout));
@@ -451,7 +453,8 @@ impl MinHashValues {
         }
     }
 
-    /// [`ValueLayout::agreement`] of the values as they would be stored in this layout, which both fit.
+    /// Returns the [`ValueLayout::agreement`] of two signatures as if both were stored in this
+    /// layout, which they must fit.
     #[inline]
     pub(crate) fn agreement(&self, layout: ValueLayout, other: &Self) -> usize {
         debug_assert!(self.has_kind_of(layout) && other.has_kind_of(layout));
@@ -465,15 +468,15 @@ impl MinHashValues {
         }
     }
 
-    /// The number of equal values of two signatures, cut to `bits` bits. 0 for bottom-k.
+    /// Counts the equal values of two signatures, cut to `bits` bits. Returns 0 for bottom-k.
     fn equal_of(&self, other: &Self, bits: u8, is_mixed: bool) -> usize {
         let own = self.kept_bits(bits, is_mixed);
         let values = own.zip(other.kept_bits(bits, is_mixed));
         values.map_or(0, |(own, other)| equal_count(&own, &other))
     }
 
-    /// The unbiased estimate from the values of two signatures. Those with more bits are cut to the bits of
-    /// the others for the comparison.
+    /// Returns the unbiased estimate from the values of two signatures. If one has more bits, its
+    /// values are cut for the comparison.
     ///
     /// # Errors
     ///
@@ -501,7 +504,7 @@ impl MinHashValues {
         Ok(unclamped(equal, count, least_bits))
     }
 
-    /// The values of the union of the two documents' features.
+    /// Returns the values of the union of both documents' features.
     ///
     /// # Errors
     ///
@@ -529,7 +532,7 @@ impl MinHashValues {
     }
 }
 
-/// Minima that were made here equal the same numbers that were made elsewhere.
+/// Minima made by this crate equal the same numbers from another program.
 impl PartialEq for MinHashValues {
     fn eq(&self, other: &Self) -> bool {
         (self.shape(), self.words(), self.hashes())
@@ -634,10 +637,10 @@ mod tests {
             hashes: hashes.to_vec(),
         };
         let (a, b) = (smallest(&[1, 3, 5, 7]), smallest(&[1, 2, 5, 9]));
-        // Of the union 1 2 3 5, both have 1 and 5.
+        // The union is 1 2 3 5, and both sets have 1 and 5.
         assert_eq!(a.estimate(&b).unwrap(), 0.5);
         let few = smallest(&[1, 2]);
-        // Of the union 1 2 5 9.
+        // The union is 1 2 5 9.
         assert_eq!(few.estimate(&b).unwrap(), 0.5);
         assert_eq!(few.estimate(&smallest(&[2])).unwrap(), 0.5);
         assert_eq!(a.merge(&b).unwrap(), smallest(&[1, 2, 3, 5]));

@@ -1,50 +1,52 @@
-//! MinHash of weighted features, by two processes: two signatures agree in a value with the probability
-//! Σ min / Σ max of the weights, the weighted Jaccard similarity, or with the probability Jaccard
-//! similarity of the distributions that the weights are in proportion to.
+//! MinHash of weighted features, by two processes. With the first, two signatures agree in a value
+//! with probability Σ min / Σ max of the weights, the weighted Jaccard similarity. With the second,
+//! the probability is the probability Jaccard similarity of the distributions that are proportional
+//! to the weights.
 //!
-//! **Steps.**
-//! Weights are whole numbers of steps. Over the steps of every feature, events happen at random
-//! times, one a step in a unit of time on average, and each is of one of the k values at random. A
-//! value takes the first of its events that falls on the steps below the feature's weight. Of two
-//! weighted sets that first event is the same exactly if the first on the larger weights is on the
-//! smaller ones too: with probability Σ min / Σ max, independently for each value, so that the
-//! variance is J (1 - J) / k. Consistent sampling of this kind is due to Manasse, McSherry and Talwar
-//! (2010) and Ioffe (ICDM 2010); one process for all values, over steps that double, to
-//! Ertl (*BagMinHash*, KDD 2018); its stop at a time known beforehand to Christiani (*DartMinHash*,
-//! 2020).
+//! **Steps.** Weights are whole numbers of steps. Events happen on the steps of every feature at
+//! random times, on average one on each step in each unit of time. Each event belongs to one of the
+//! k values at random. A value takes the first of its events on a step below the feature's weight.
+//! Two weighted sets have the same first event exactly if the first event on the larger weights is
+//! also on the smaller weights. This happens with probability Σ min / Σ max, independently for each
+//! value, so the variance is J (1 - J) / k. Consistent sampling of this kind is due to Manasse,
+//! McSherry and Talwar (2010) and Ioffe (ICDM 2010); one process for all values, over steps that
+//! double, to Ertl (*BagMinHash*, KDD 2018); its stop at a time known beforehand to Christiani
+//! (*DartMinHash*, 2020).
 //!
 //! The steps of a feature are cut into blocks [0, 1), [1, 2), [2, 4), [4, 8), ..., so that a weight
-//! takes whole blocks and a part of one more. A block of size s has its events in order of time:
-//! exponential gaps of mean 1 / s. For a total weight W all k values have had an event by about k
-//! (ln k + 3) / W in 95 of 100 cases, and later events need not be looked at; else everything is
-//! repeated with twice the time. The result does not depend on that limit. Cost: one look at each
-//! block, and at most about 2 k (ln k + 3) events.
+//! covers whole blocks and a part of one more. A block of size s generates its events in order of
+//! time, with exponential gaps of mean 1 / s. For a total weight W, all k values have an event by
+//! the time k (ln k + 3) / W in about 95 of 100 cases, and later events are skipped. Otherwise
+//! everything is repeated with twice the time limit. The result does not depend on the limit. The
+//! cost is one look at each block, and at most about 2 k (ln k + 3) events.
 //!
-//! **Rates.** A feature has one stream of events, the w-th part of a unit of time apart on average for a
-//! weight of w, and each is of one of the k values at random. A value takes its first event: of feature i
-//! with the time E / w, where E is exponential, independent of other features and values, and the same
-//! whatever the weight. That is the P-MinHash of Moulton and Jiang (*Maximally Consistent Sampling and the
-//! Jaccard Index of Probability Distributions*, 2018), whose values of two sets x and y are of the same
-//! feature with the probability Σ 1 / Σ max(xⱼ / xᵢ, yⱼ / yᵢ), the sums over all i of both sets and over
-//! all j: it does not change when all weights of a set are multiplied. To take all values from one stream
-//! is due to Ertl (*ProbMinHash*, 2020). The same limit of time holds, and the same cost.
+//! **Rates.** A feature with weight w has one stream of events, on average 1 / w units of time
+//! apart. Each event belongs to one of the k values at random. A value takes its first event. The
+//! first event of a feature for a value has the time E / w, where E is exponential, independent of
+//! other features and values, and the same for every weight. That is the P-MinHash of Moulton and
+//! Jiang (*Maximally Consistent Sampling and the Jaccard Index of Probability Distributions*,
+//! 2018), in which two sets x and y select the same feature for a value with probability Σ 1 / Σ
+//! max(xⱼ / xᵢ, yⱼ / yᵢ), where i runs over the features of both sets and j over all features. The
+//! probability does not change if all weights of a set are multiplied by a number. Taking all
+//! values from one stream is due to Ertl (*ProbMinHash*, 2020). The time limit and the cost are the
+//! same as above.
 //!
-//! Gaps are ideal but for rounding to 2^-53. A value is a hash of its event: different events
-//! have equal ones with probability 2^-32.
+//! Gaps are exact except for rounding to 2^-53. A value is a hash of its event: different events
+//! have equal hashes with probability 2^-32.
 
 use super::hash::{GOLDEN_GAMMA, derive, mix64, stream};
 use super::simhash::WeightedHash;
 
-/// Random words of an event of each process. Frozen.
+/// The number of random words for an event of each process. Frozen.
 const STEP_EVENT_WORDS: u64 = 3;
 const RATE_EVENT_WORDS: u64 = 2;
 
-/// The process by which the weight of a feature decides on its events.
+/// How the weight of a feature determines its events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WeightProcess {
-    /// The more steps, the more events: Σ min / Σ max.
+    /// A greater weight covers more steps and so more events: Σ min / Σ max.
     Steps,
-    /// The greater, the earlier the same events: the probability Jaccard similarity.
+    /// A greater weight makes the same events earlier: the probability Jaccard similarity.
     Rates,
 }
 
@@ -63,7 +65,7 @@ type FirstEvent = (f64, u32);
 const NO_EVENT: FirstEvent = (f64::INFINITY, u32::MAX);
 
 impl WeightedMinHasher {
-    /// The process of a seed, for signatures of `values` values.
+    /// Creates the process of a seed, for signatures of `values` values.
     pub(super) fn new(process: WeightProcess, seed: u64, values: u16) -> Self {
         let key = match process {
             WeightProcess::Steps => stream::WEIGHTED_KEY,
@@ -76,8 +78,8 @@ impl WeightedMinHasher {
         }
     }
 
-    /// The values of distinct features, each with its weight in steps, as
-    /// [`merge`](super::simhash::merge) leaves them, in any order. `u32::MAX` each if no weight is
+    /// Returns the values of distinct features, in any order, each with its weight in steps, as
+    /// [`merge`](super::simhash::merge) leaves them. Each value is `u32::MAX` if no weight is
     /// positive.
     pub(crate) fn values(&self, features: &[WeightedHash]) -> Vec<u32> {
         let total: f64 = features.iter().map(|&(_, weight)| weight as f64).sum();
@@ -95,7 +97,7 @@ impl WeightedMinHasher {
         }
     }
 
-    /// The first events of all values. Those whose time is below the limit do not depend on it.
+    /// Returns the first events of all values. Events before the limit do not depend on it.
     pub(super) fn firsts(&self, features: &[WeightedHash], limit: f64) -> Vec<FirstEvent> {
         let mut firsts = vec![NO_EVENT; self.values];
         for &(hash, weight) in features {
@@ -104,7 +106,7 @@ impl WeightedMinHasher {
                 offer_at_rate(word, weight, limit, &mut firsts);
                 continue;
             }
-            // Block 0 has step 0; block b has the 2^(b - 1) steps from 2^(b - 1) on.
+            // Block 0 has step 0; block b has the 2^(b - 1) steps that begin at 2^(b - 1).
             for block in 0..=u64::BITS {
                 let first_step = match block {
                     0 => 0,
@@ -131,24 +133,23 @@ struct BlockEvents {
     /// Position in the stream of random words.
     state: u64,
     first_step: u64,
-    /// The weight of the feature: its steps are those below it.
+    /// The weight of the feature, which owns the steps below it.
     weight: u64,
 }
 
 impl BlockEvents {
-    /// Offers each event up to the limit, if it falls on the feature's steps, to the value that it
-    /// belongs to.
+    /// Passes each event before the limit to its value, if the event is on a step of the feature.
     fn offer(mut self, limit: f64, firsts: &mut [FirstEvent]) {
-        // Times count in units of this block's mean gap. The factor is a power of two, hence exact, so all
-        // blocks end at the very same time.
+        // Times are in units of this block's mean gap. The factor is a power of two, hence exact,
+        // so all blocks end at the same time.
         let size = self.first_step.max(1);
         let bound = limit * size as f64;
         let has_all_steps = self.weight - self.first_step >= size;
         let mut sum = 0.0;
         loop {
             let share = unit(word_at(self.state, 1));
-            // -ln x ≥ 1 - x: most blocks have no event in time, which can be decided without a
-            // logarithm. The factor allows for rounding.
+            // -ln x ≥ 1 - x. Most blocks have no event before the limit, and this bound shows it
+            // without a logarithm. The factor allows for rounding.
             if sum + (1.0 - share) * 0.999 > bound {
                 return;
             }
@@ -164,24 +165,25 @@ impl BlockEvents {
         }
     }
 
-    /// The step of an event in a block of more than one: the leading bits of a word.
+    /// Returns the step of an event in a block of several steps: the leading bits of a word.
     fn step(&self, size: u64) -> u64 {
         self.first_step + (word_at(self.state, 2) >> (size.leading_zeros() + 1))
     }
 }
 
-/// Offers the events of a feature up to the limit, the same whatever its weight but for their times.
+/// Passes the events of a feature before the limit to their values. The weight changes only their
+/// times.
 fn offer_at_rate(start: u64, weight: u64, limit: f64, firsts: &mut [FirstEvent]) {
     if weight == 0 {
         return;
     }
     let weight = weight as f64;
-    // More than any sum of gaps whose time is within the limit, whatever is rounded.
+    // More than any sum of gaps whose time is within the limit, including rounding errors.
     let bound = limit * weight * 1.001;
     let (mut state, mut sum) = (mix64(start), 0.0);
     loop {
         let share = unit(word_at(state, 1));
-        // As above: most features have no event in time.
+        // As above: most features have no event before the limit.
         if sum + (1.0 - share) * 0.999 > bound {
             return;
         }
@@ -195,37 +197,39 @@ fn offer_at_rate(start: u64, weight: u64, limit: f64, firsts: &mut [FirstEvent])
     }
 }
 
-/// The word at an index, from 1, of the stream that begins with this state.
+/// Returns the word at an index, beginning with 1, of the stream with this initial state.
 #[inline]
 fn word_at(state: u64, index: u64) -> u64 {
     mix64(state.wrapping_add(index.wrapping_mul(GOLDEN_GAMMA)))
 }
 
-/// Offers an event to the value that its word selects.
+/// Passes an event to the value that its word selects.
 fn offer_event(time: f64, word: u64, firsts: &mut [FirstEvent]) {
     // The high half of word × k is below k.
     let value = (u128::from(word) * firsts.len() as u128) >> u64::BITS;
     if let Some(first) = firsts.get_mut(value as usize) {
         let hash = (word as u32).min(u32::MAX - 1);
-        // Of events at the same time the least hash counts, so that no order matters.
+        // Of events at the same time, the one with the smallest hash counts, so that order does not
+        // matter.
         if time < first.0 || (time == first.0 && hash < first.1) {
             *first = (time, hash);
         }
     }
 }
 
-/// A number in (0, 1], a multiple of 2^-53.
+/// Returns a number in (0, 1], a multiple of 2^-53.
 #[inline]
 fn unit(word: u64) -> f64 {
     const STEP: f64 = 1.0 / (1_u64 << 53) as f64;
     ((word >> 11) + 1) as f64 * STEP
 }
 
-/// −ln x for 2^-1022 ≤ x ≤ 1, within 4 units in the last place, by additions, multiplications and
-/// one division: the same on every platform, which the standard library's is not.
+/// Returns −ln x for 2^-1022 ≤ x ≤ 1, accurate to 4 units in the last place. Unlike the standard
+/// library's logarithm, the result is the same on every platform: it uses only additions,
+/// multiplications and one division.
 ///
-/// x = 2^e m with m within [√½, √2]; ln m = 2 artanh s for s = (m - 1) / (m + 1), by its series of
-/// 11 terms: s² ≤ 0.0295, so the omitted terms are below 2^-60 of the sum.
+/// x = 2^e m with m within [√½, √2]; ln m = 2 artanh s for s = (m - 1) / (m + 1), computed with 11
+/// terms of its series. s² ≤ 0.0295, so the omitted terms are below 2^-60 of the sum.
 pub(super) fn negative_ln(x: f64) -> f64 {
     const MANTISSA: u64 = (1 << 52) - 1;
     const ONE: u64 = 1023 << 52;

@@ -1,4 +1,4 @@
-//! Texts and features weighed by the rarity of their features.
+//! Weights the features of texts and documents by their rarity.
 
 use super::frequencies::DocumentFrequencies;
 use super::hash::feature_hash;
@@ -7,7 +7,7 @@ use super::sketcher::Sketcher;
 use crate::error::{Result, SketchError};
 
 impl DocumentFrequencies {
-    /// Counts a text, cut into shingles as the sketcher does.
+    /// Counts a text, which is cut into shingles as the sketcher does it.
     ///
     /// # Errors
     ///
@@ -19,13 +19,15 @@ impl DocumentFrequencies {
 }
 
 impl Sketcher {
-    /// The signature of a text whose shingles weigh more the rarer they are. SimHash, and
-    /// [weighted](crate::MinHash::weighted) MinHash, use the weights; other MinHash sees the set.
+    /// Returns the signature of a text in which rarer shingles weigh more. SimHash and
+    /// [weighted](crate::MinHash::weighted) MinHash use the weights; other MinHash uses the set of
+    /// shingles.
     ///
     /// # Errors
     ///
-    /// As [`text`](Self::text) and [`weighted_features`](Self::weighted_features);
-    /// [`SketchError::InvalidParameter`] if the schema [has](crate::Schema::with_weights) other frequencies.
+    /// The same as [`text`](Self::text) and [`weighted_features`](Self::weighted_features);
+    /// [`SketchError::InvalidParameter`] if the schema [has](crate::Schema::with_weights) other
+    /// frequencies.
     ///
     /// ```
     /// # use resemblance_sketch::{DocumentFrequencies, Schema, SimHash, Text};
@@ -55,14 +57,15 @@ impl Sketcher {
         Ok(signature.with_kept(self.kept_of_text(text)?))
     }
 
-    /// The signature of features by their hashes, each as often as it occurs, without kept hashes.
+    /// Returns the signature, without kept hashes, of features that are given by their hashes, each
+    /// as often as it occurs.
     pub(super) fn weigh(
         &self,
         mut hashes: Vec<u64>,
         frequencies: &DocumentFrequencies,
     ) -> Result<Signature> {
         hashes.sort_unstable();
-        // The sketcher rounds weights before it adds them up, so each feature is given once.
+        // The sketcher rounds weights before it adds them up, so each feature must be passed once.
         let runs = hashes.chunk_by(|a, b| a == b);
         let weighted = runs.filter_map(|run| {
             let hash = *run.first()?;
@@ -71,7 +74,7 @@ impl Sketcher {
         self.weighted(self.present(weighted)?)
     }
 
-    /// The hash of each shingle of a text, in order and with repeats.
+    /// Returns the hash of each shingle of a text, in order and with repeats.
     fn shingle_hashes(&self, text: &str) -> Result<Vec<u64>> {
         let mut hashes = Vec::new();
         self.each_shingle(text, |shingle| hashes.push(feature_hash(shingle)))?;

@@ -1,27 +1,29 @@
-//! Runs of ASCII: most texts are mostly ASCII, and whole runs are normalised faster than characters.
+//! Normalises runs of ASCII. Most texts are mostly ASCII, and whole runs are faster to normalise
+//! than single characters.
 
 /// The byte between units. No unit that an [`AsciiForm`] leaves contains it.
 pub(super) const SEPARATOR: u8 = b' ';
 
-/// Bytes of ASCII that are normalised at once: one bit of a word for each.
+/// The number of ASCII bytes that are normalised at once: one for each bit of a word.
 pub(super) const BLOCK_BYTES: usize = 64;
 
-/// Bytes that a unit is copied by. Most words are shorter.
+/// The number of bytes that a unit is copied in. Most words are shorter.
 pub(super) const COPY_BYTES: usize = 16;
 
 /// The normalisation of ASCII.
 #[derive(Clone, Copy)]
 pub(super) struct AsciiForm {
-    /// Letters and digits are kept, and all else separates; otherwise only White_Space separates.
+    /// True if only letters and digits belong to units; otherwise everything except White_Space
+    /// does.
     pub(super) are_words: bool,
-    /// Letters are not turned into lower case.
+    /// True if letters keep their case.
     pub(super) keeps_case: bool,
 }
 
 /// Up to [`BLOCK_BYTES`] of ASCII, normalised.
 pub(super) struct AsciiBlock {
-    /// The bytes of units, each other byte a separator; then room for the bytes that copies may
-    /// read beyond them.
+    /// The bytes of units, with a separator for every other byte, then room for bytes that copies
+    /// may read beyond them.
     bytes: [u8; BLOCK_BYTES + COPY_BYTES],
     /// Bit i is set if byte i belongs to a unit.
     pub(super) inside: u64,
@@ -40,8 +42,8 @@ impl AsciiBlock {
         }
     }
 
-    /// No branch depends on the text, and each loop has a fixed length: the compiler makes vector
-    /// instructions of them. `is_inside` takes a byte and its lower case.
+    /// The code has no branch that depends on the text, and each loop has a fixed length, so that
+    /// the compiler generates vector instructions. `is_inside` takes a byte and its lower case.
     #[inline(always)]
     fn with<const KEEPS_CASE: bool>(
         ascii: &[u8; BLOCK_BYTES],
@@ -63,7 +65,7 @@ impl AsciiBlock {
         }
     }
 
-    /// The bytes from a position on, which is below [`BLOCK_BYTES`].
+    /// Returns the bytes from a position, which must be below [`BLOCK_BYTES`].
     #[inline]
     pub(super) fn copy_at(&self, position: usize) -> [u8; COPY_BYTES] {
         let (_, after) = self.bytes.split_at(position % BLOCK_BYTES);
@@ -74,10 +76,10 @@ impl AsciiBlock {
     }
 }
 
-/// The lowest bits of the bytes, each 0 or 1, as the bits of one word.
+/// Gathers the lowest bits of the bytes, each 0 or 1, into one word.
 #[inline(always)]
 fn gather_bits(flags: &[u8; BLOCK_BYTES]) -> u64 {
-    // Moves the bit 8 i of a number to 56 + i, for each i below 8.
+    // Moves bit 8 i of a number to 56 + i, for each i below 8.
     const GATHER: u64 = 0x0102_0408_1020_4080;
     let (groups, _) = flags.as_chunks::<8>();
     groups.iter().enumerate().fold(0, |bits, (number, group)| {
@@ -86,22 +88,22 @@ fn gather_bits(flags: &[u8; BLOCK_BYTES]) -> u64 {
     })
 }
 
-/// Splits off the ASCII at the beginning of `text`, then the characters up to the next ASCII one:
-/// returns (ASCII, other characters, rest). Unless `text` is empty, the rest is shorter than it.
+/// Splits `text` into the ASCII at its beginning, the characters up to the next ASCII character,
+/// and the rest. The rest is shorter than `text` unless `text` is empty.
 pub(super) fn split_runs(text: &str) -> (&str, &str, &str) {
-    // Both cuts are before or after an ASCII byte, so they never divide a character.
+    // Both cuts are next to an ASCII byte, so they never divide a character.
     let (ascii, after) = text.split_at(ascii_prefix_bytes(text.as_bytes()));
     let other_bytes = after.bytes().position(|byte| byte.is_ascii());
     let (other, rest) = after.split_at(other_bytes.unwrap_or(after.len()));
     (ascii, other, rest)
 }
 
-/// The number of bytes before the first one that is not ASCII.
+/// Returns the number of bytes before the first non-ASCII byte.
 fn ascii_prefix_bytes(bytes: &[u8]) -> usize {
     const HIGH: u128 = u128::from_le_bytes([0x80; 16]);
     let (chunks, rest) = bytes.as_chunks::<16>();
     for (number, chunk) in chunks.iter().enumerate() {
-        // Read little-endian, the lowest set bit is the high bit of the first byte that is not ASCII.
+        // In little-endian order, the lowest set bit is the high bit of the first non-ASCII byte.
         let high = u128::from_le_bytes(*chunk) & HIGH;
         if high != 0 {
             return number * 16 + high.trailing_zeros() as usize / 8;

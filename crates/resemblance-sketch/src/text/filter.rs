@@ -10,22 +10,22 @@ use super::recipe::Text;
 use super::unit_buffer::UnitBuffer;
 use super::unit_reader::UnitReader;
 
-/// The longest word that is stemmed. Longer runs are not words. Frozen.
+/// The length of the longest word that is stemmed, in bytes. Longer runs are not words. Frozen.
 const MAX_STEMMED_BYTES: usize = 256;
 
-/// The words of a list after the steps of a text that precede stop words.
+/// The words of a list, after the steps of a text that precede stop words.
 type WordSet = HashSet<Box<str>>;
 
 /// Leaves out stop words, and replaces the other words by their stems.
 pub(super) struct WordFilter {
     stop_words: Option<&'static WordSet>,
     stemmer: Option<Stemmer>,
-    /// The words that remain.
+    /// The words that are kept.
     pub(super) units: UnitBuffer,
 }
 
 impl WordFilter {
-    /// `None` if the text has neither stop words nor stems.
+    /// Creates the filter, or returns `None` if the text has neither stop words nor stems.
     pub(super) fn new(text: &Text) -> Option<Self> {
         let stop_words = text.stop_words_language();
         let stem = text.stem_language();
@@ -36,7 +36,8 @@ impl WordFilter {
         })
     }
 
-    /// Takes the complete words out of `words`, and calls `decided` with whether each is kept.
+    /// Removes the complete words from `words`, and calls `decided` for each with whether it is
+    /// kept.
     pub(super) fn take(&mut self, words: &mut UnitBuffer, mut decided: impl FnMut(bool)) {
         words.visit_units(1, |word: &str| decided(self.take_word(word)));
     }
@@ -61,10 +62,11 @@ impl WordFilter {
     }
 }
 
-/// The number of sets of stop words of a language: one for each choice of three steps.
+/// The number of sets of stop words of a language, one for each combination of three steps.
 const STEP_CHOICES: usize = 8;
 
-/// The stop words of a language after the same steps as the text. Computed once a process.
+/// Returns the stop words of a language after the same steps as the text. They are computed once in
+/// each process.
 fn normalised_stop_words(language: Language, text: &Text) -> &'static WordSet {
     static SETS: [LanguageCells<WordSet>; STEP_CHOICES] =
         [const { LanguageCells::new() }; STEP_CHOICES];
@@ -89,7 +91,7 @@ fn normalised_stop_words(language: Language, text: &Text) -> &'static WordSet {
         };
         let mut words = WordSet::new();
         for entry in stop_words(language) {
-            // An entry may become several words, such as one with an apostrophe: each is a stop word.
+            // An entry may become several words, for example at an apostrophe. Each is a stop word.
             let mut reader = UnitReader::new(&text);
             reader.read(entry);
             reader.finish();

@@ -1,16 +1,18 @@
-//! Languages that have stop words and stems.
+//! The languages with stop words and stems.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::error::{Result, SketchError};
 
-/// Defines the languages: name, ISO 639-1 code, frozen checksums of the stop words and of stems.
+/// Defines the languages: name, ISO 639-1 code, and the frozen checksums of stop words and of
+/// stems.
 macro_rules! languages {
     ($($name:ident $code:literal $stop_words:literal $stem:literal)*) => {
-        /// A language that has a list of stop words and a Snowball stemmer.
+        /// A language with a list of stop words and a Snowball stemmer.
         ///
-        /// `Display` and `FromStr` use the ISO 639-1 code. The data need the crate's feature `languages`.
+        /// `Display` and `FromStr` use the ISO 639-1 code. Texts with a language require the
+        /// feature `languages`.
         ///
         /// ```
         /// use resemblance_sketch::Language;
@@ -26,10 +28,10 @@ macro_rules! languages {
         }
 
         impl Language {
-            /// Every language.
+            /// All languages.
             pub const ALL: [Self; [$($code),*].len()] = [$(Self::$name),*];
 
-            /// The ISO 639-1 code, two letters.
+            /// The ISO 639-1 code of two letters.
             #[must_use]
             pub const fn code(self) -> &'static str {
                 match self {
@@ -37,14 +39,14 @@ macro_rules! languages {
                 }
             }
 
-            /// The checksum of the stop words that stores are made with.
+            /// The checksum of the stop words with which stores are made.
             pub(super) const fn stop_words_checksum(self) -> u64 {
                 match self {
                     $(Self::$name => $stop_words,)*
                 }
             }
 
-            /// The code as two bytes, as files record it.
+            /// The code as two bytes, as files contain it.
             pub(super) const fn code_bytes(self) -> [u8; 2] {
                 match self {
                     $(Self::$name => const { two_letters($code) },)*
@@ -59,7 +61,7 @@ macro_rules! languages {
                 })
             }
 
-            /// The checksum of the stems that stores are made with.
+            /// The checksum of the stems with which stores are made.
             pub(super) const fn stem_checksum(self) -> u64 {
                 match self {
                     $(Self::$name => $stem,)*

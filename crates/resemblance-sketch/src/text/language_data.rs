@@ -1,5 +1,4 @@
-//! The stop words and the stemmer of each language, and checksums that show whether they have
-//! changed.
+//! The stop words and the stemmer of each language, with checksums that detect changes.
 
 use std::sync::OnceLock;
 
@@ -9,8 +8,8 @@ use super::language::Language;
 
 pub(super) const LANGUAGES: usize = Language::ALL.len();
 
-/// The stop words of a language as the package lists them, ascending and without repeats. Empty if the
-/// package has no list: no checksum that a store records is that of an empty list.
+/// Returns the stop words that the package lists for a language, ascending and without repeats.
+/// Returns none if the package has no list; no store contains the checksum of an empty list.
 pub(super) fn stop_words(language: Language) -> Vec<&'static str> {
     let mut list = stop_words::lookup(language.code()).map_or_else(Vec::new, <[_]>::to_vec);
     list.sort_unstable();
@@ -18,15 +17,15 @@ pub(super) fn stop_words(language: Language) -> Vec<&'static str> {
     list
 }
 
-/// XXH3-64 of the stop words in the order of their bytes, each followed by a line feed. Computed once
-/// a process.
+/// Returns the XXH3-64 hash of the stop words in byte order, each followed by a line feed. It is
+/// computed once in each process.
 pub(super) fn stop_words_checksum(language: Language) -> u64 {
     static CHECKSUMS: LanguageCells<u64> = LanguageCells::new();
     *CHECKSUMS.get_or_init(language, || checksum(stop_words(language)))
 }
 
-/// Returns the checksum of the stems of the stop words and, because those are short, of each with
-/// the next one appended.
+/// Returns a checksum of stems: those of the stop words and, because stop words are short, those of
+/// each stop word with the next one appended.
 pub(super) fn stem_checksum(language: Language) -> u64 {
     static CHECKSUMS: LanguageCells<u64> = LanguageCells::new();
     *CHECKSUMS.get_or_init(language, || {
@@ -48,7 +47,7 @@ fn checksum(words: impl IntoIterator<Item = impl AsRef<str>>) -> u64 {
     xxh3_64(lines.as_bytes())
 }
 
-/// One value for each language, computed when it is first asked for.
+/// One value for each language, computed on first use.
 pub(super) struct LanguageCells<T>([OnceLock<T>; LANGUAGES]);
 
 impl<T> LanguageCells<T> {

@@ -1,4 +1,4 @@
-//! Shingles, and their places in their text.
+//! Shingles with their places in the text.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -13,19 +13,19 @@ use crate::invariant::bug;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LocatedShingle<'s> {
     pub(crate) utf8: &'s [u8],
-    /// The bytes of the text from the beginning of its first unit to the end of its last one.
+    /// The range of bytes from the beginning of its first unit to the end of its last one.
     pub(crate) place: Range<usize>,
 }
 
 impl Text {
     /// Calls `visit` with each shingle that [`for_each_shingle`](Self::for_each_shingle) visits,
-    /// and its place in `document`, between two scalar values. Scalar values that are normalised
-    /// together, such as a letter and its marks, have one place, which all units that result from
-    /// them have.
+    /// and its byte range in `document`, on character boundaries. Scalar values that are normalised
+    /// together, such as a letter and its marks, have one place, and all units that result from
+    /// them share it.
     ///
     /// # Errors
     ///
-    /// As [`validate`](Self::validate).
+    /// The same as [`validate`](Self::validate).
     pub(crate) fn for_each_located_shingle(
         &self,
         document: &str,
@@ -55,21 +55,21 @@ impl Text {
     }
 }
 
-/// The places of the units that no shingle has left behind yet.
+/// The places of the units that may still belong to a later shingle.
 struct UnitPlaces {
     are_characters: bool,
-    /// Units in a shingle.
+    /// The number of units in a shingle.
     size: usize,
-    /// That of a unit that may still grow.
+    /// The place of a unit that may still grow.
     open: Option<Range<usize>>,
-    /// The places of complete units that a filter has not seen.
+    /// The places of complete units that the filter has not yet examined.
     read: VecDeque<Range<usize>>,
-    /// The places of the units of shingles.
+    /// The places of units that belong to shingles.
     kept: VecDeque<Range<usize>>,
 }
 
 impl UnitPlaces {
-    /// Takes the bytes that became of the text at `place`.
+    /// Adds the bytes into which the text at `place` was normalised.
     fn add(&mut self, utf8: &[u8], place: &Range<usize>) {
         for &byte in utf8 {
             if self.are_characters {
@@ -84,7 +84,7 @@ impl UnitPlaces {
         }
     }
 
-    /// The shingle with its place. Its first unit is left behind.
+    /// Returns the shingle with its place, and forgets the place of its first unit.
     fn locate<'s>(&mut self, utf8: &'s [u8]) -> Result<LocatedShingle<'s>> {
         let units = if self.are_characters {
             utf8.iter().filter(|&&byte| begins_character(byte)).count()
@@ -104,17 +104,17 @@ impl UnitPlaces {
 
 const RELEASED: &str = "a buffer that became shorter while it was read into";
 
-/// All bytes of a character but its first begin with the bits 10.
+/// All bytes of a character except the first begin with the bits 10.
 fn begins_character(byte: u8) -> bool {
     byte >> 6 != 0b10
 }
 
-/// Reads sequences, each of which is normalised by itself.
+/// Reads sequences that are normalised independently of each other.
 struct LocatedShingler<V> {
     shingler: Shingler,
     places: UnitPlaces,
     visit: V,
-    /// The first error of a visit.
+    /// The first error of a visit, if any.
     outcome: Result<()>,
 }
 
@@ -132,7 +132,7 @@ impl<V: FnMut(LocatedShingle<'_>)> LocatedShingler<V> {
     }
 
     fn finish(mut self) -> Result<()> {
-        // A separator may complete the last unit, and has no place.
+        // A separator may complete the last unit. It has no place.
         let added = self.shingler.read_end();
         self.places
             .add(added.ok_or_else(|| bug(RELEASED))?, &(0..0));
@@ -143,7 +143,7 @@ impl<V: FnMut(LocatedShingle<'_>)> LocatedShingler<V> {
         outcome
     }
 
-    /// Takes the places of complete units, without those that a filter leaves out.
+    /// Moves the places of complete units to the kept ones, unless the filter drops their units.
     fn keep(&mut self) -> Result<()> {
         let UnitPlaces { read, kept, .. } = &mut self.places;
         let mut are_all_read = true;

@@ -1,7 +1,7 @@
-//! Texts become shingles: normalisation, units, runs of units.
+//! Turns texts into shingles: normalisation, units, runs of units.
 //!
-//! Every room above may import [`Text`], [`Shingler`] and their parts. This room knows errors alone: no
-//! signature and no file.
+//! Every module above may import [`Text`], [`Shingler`] and their parts. This module imports only
+//! errors; it knows neither signatures nor files.
 
 mod ascii;
 mod data;

@@ -1,8 +1,8 @@
-//! Normalization Forms C and KC of a text that is read in pieces, and letters without accents.
+//! Normalises a text that is read in pieces to Form C or KC, and strips accents.
 //!
-//! Later versions of Unicode normalise a scalar value that is assigned in an earlier one in the same
-//! way (the Normalization Stability Policy), and scalar values that are not assigned in Unicode 17
-//! are never touched here. So the data of any later version give the same texts.
+//! Once a scalar value is assigned, all later versions of Unicode normalise it in the same way (the
+//! Normalization Stability Policy). Scalar values that Unicode 17 does not assign are never changed
+//! here. The data of any later version therefore give the same texts.
 
 use std::sync::LazyLock;
 
@@ -14,13 +14,13 @@ use super::ascii::split_runs;
 use super::data::ASSIGNED;
 use super::unicode::{self, BasicPlane, is_settled};
 
-/// Bytes of complete sequences that are collected before they are normalised together.
+/// The number of bytes of complete sequences that are collected and then normalised together.
 const BATCH_BYTES: usize = 256;
 
-/// The longest sequence that is normalised as a whole, in scalar values. Frozen.
+/// The length of the longest sequence that is normalised as a whole, in scalar values. Frozen.
 pub(super) const MAX_SEQUENCE_CHARS: usize = 1024;
 
-/// The scalar values whose NFC_Quick_Check is not Yes, computed once a process.
+/// The scalar values whose NFC_Quick_Check is not Yes. They are computed once in each process.
 static PLANE_COMPOSING: LazyLock<Box<BasicPlane>> = LazyLock::new(|| {
     let mut plane = [0; 1024];
     for (page, word) in (0_u32..).zip(&mut plane) {
@@ -41,13 +41,13 @@ fn is_assigned(c: char) -> bool {
     c.is_ascii() || unicode::is_in(&ASSIGNED, c)
 }
 
-/// Returns true if a character that is not final yet may compose with one before it.
+/// Returns true if a character that may still change can compose with one before it.
 pub(super) fn composes(c: char) -> bool {
     let composing = unicode::in_plane(&PLANE_COMPOSING, c);
     composing.unwrap_or_else(|| !is_composed_alone(c))
 }
 
-/// The form that texts are brought into.
+/// The normalization form of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NormalForm {
     /// Normalization Form C.
@@ -57,8 +57,9 @@ pub(super) enum NormalForm {
 }
 
 impl NormalForm {
-    /// Returns true if `c` is never normalised together with the character before it: its decomposition
-    /// begins with a starter that composes with nothing before it (Unicode Standard Annex 15, section 9).
+    /// Returns true if `c` is never normalised together with the character before it. Its
+    /// decomposition begins with a starter that does not compose with anything before it (Unicode
+    /// Standard Annex 15, section 9).
     fn begins_sequence(self, c: char) -> bool {
         if self == Self::Composed {
             return is_settled(c);
@@ -71,12 +72,12 @@ impl NormalForm {
     }
 }
 
-/// Normalises a text piece by piece. Holds back its last sequences, because the next piece may
+/// Normalises a text piece by piece. It holds back the last sequences, because the next piece may
 /// continue them.
 pub(super) struct Normaliser {
     form: NormalForm,
     held: String,
-    /// Length of the last sequence in `held`, in scalar values.
+    /// The length of the last sequence in `held`, in scalar values.
     sequence_chars: usize,
     normal: String,
 }
@@ -91,13 +92,13 @@ impl Normaliser {
         }
     }
 
-    /// Calls `visit` with the part of the text so far whose normal form is certain.
+    /// Adds a piece, and calls `visit` with the text whose normal form is certain.
     pub(super) fn push(&mut self, piece: &str, mut visit: impl FnMut(&str)) {
         let mut rest = piece;
         while !rest.is_empty() {
             let (ascii, other, after) = split_runs(rest);
-            // Each character of ASCII begins a sequence, and is normal; only the last one may compose
-            // with a mark that follows.
+            // Each ASCII character begins a sequence and is in normal form. Only the last one may
+            // compose with a mark that follows.
             let mut certain = ascii.chars();
             if let Some(last) = certain.next_back() {
                 self.flush(&mut visit);
@@ -139,7 +140,7 @@ impl Normaliser {
         self.sequence_chars += 1;
     }
 
-    /// Calls `visit` with the normal form of the text that is held back, as if the text ended here.
+    /// Calls `visit` with the normal form of the held-back text, as if the text ended here.
     pub(super) fn flush(&mut self, visit: &mut impl FnMut(&str)) {
         self.sequence_chars = 0;
         if self.held.len() <= 1 || self.is_normal() {
@@ -165,7 +166,7 @@ impl Normaliser {
     }
 }
 
-/// Returns true for the blocks of combining diacritical marks. Frozen.
+/// Returns true for characters in the blocks of combining diacritical marks. Frozen.
 fn is_accent(c: char) -> bool {
     matches!(
         c,
@@ -177,8 +178,8 @@ fn is_accent(c: char) -> bool {
     )
 }
 
-/// Calls `visit` with `c`, or, if its canonical decomposition has accents, with the other characters
-/// of the decomposition.
+/// Calls `visit` with `c`. If its canonical decomposition contains accents, calls `visit` with the
+/// other characters of the decomposition instead.
 pub(super) fn strip_accents(c: char, mut visit: impl FnMut(char)) {
     let mut has_accent = false;
     if !c.is_ascii() && is_assigned(c) {

@@ -1,5 +1,5 @@
-//! The rules by which a text becomes shingles: normalisation, then n-grams of words, of scalar
-//! values or of code tokens. Frozen.
+//! The rules by which a text becomes shingles: normalisation, then n-grams of words, scalar values
+//! or code tokens. Frozen.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -10,16 +10,17 @@ use super::language_data;
 use super::unicode::{UNICODE_VERSION, UnicodeVersion};
 use crate::error::{Result, SketchError};
 
-/// The lengths of shingle that a schema accepts, in units.
+/// The lengths of shingles that a schema accepts, in units.
 const LENGTHS: RangeInclusive<u16> = 1..=256;
 
-/// The edition of the steps: with the first one, texts were not normalised. Frozen.
+/// The edition of the steps. Edition 1 did not normalise texts. Frozen.
 const EDITION: u8 = 2;
 
 /// Bits of the optional steps in [`Text::kind`]. Frozen.
 pub(super) mod step {
     pub(in crate::text) const KEEP_CASE: u8 = 0x04;
-    /// Spaces removed, of characters; the order of units ignored, of words and code tokens.
+    /// For characters: spaces are removed. For words and code tokens: the order of units is
+    /// ignored.
     pub(in crate::text) const OTHER_FORM: u8 = 0x08;
     pub(in crate::text) const NFKC: u8 = 0x10;
     pub(in crate::text) const STRIP_ACCENTS: u8 = 0x20;
@@ -48,42 +49,44 @@ pub enum ShingleUnit {
 
 /// The rules by which a text becomes a set of shingles.
 ///
-/// A shingle is `n` consecutive units of the text. A text of 1 to `n` units has exactly one shingle,
-/// all of them; a text without a unit has none. There are three kinds of units:
+/// A shingle is `n` consecutive units of the text. A text of 1 to `n` units has exactly one
+/// shingle, which contains all its units; a text without units has no shingle. There are three
+/// kinds of units:
 ///
 /// - [`words(n)`](Self::words): words are the maximal runs of alphanumeric scalar values (as
-///   [`char::is_alphanumeric`]), in lower case; everything else separates, `_` included. A shingle
-///   has one space between two words. A language without spaces between words, such as Chinese,
-///   Japanese or Thai, makes few and long words: use characters there.
+///   [`char::is_alphanumeric`]), in lower case. Everything else separates words, including `_`. A
+///   shingle has one space between two words. Languages without spaces between words, such as
+///   Chinese, Japanese and Thai, give few, long words; use characters for them.
 /// - [`characters(n)`](Self::characters): each maximal run of Unicode White_Space becomes one space
 ///   and is removed at both ends; punctuation is kept. The units are the scalar values, in lower case.
-/// - [`code(n)`](Self::code): tokens of source code in any language, whose case is kept: a maximal
-///   run of alphanumeric scalar values and `_` (a name, a keyword, a number), or any other scalar
-///   value alone (`+=` are two tokens). White_Space separates. Comments and strings are tokens as
-///   everything else, so that nothing depends on the language. A shingle has one space between two
-///   tokens.
+/// - [`code(n)`](Self::code): tokens of source code in any language, with their case. A token is a
+///   maximal run of alphanumeric scalar values and `_` (a name, a keyword, a number), or a single
+///   other scalar value (`+=` is two tokens). White_Space separates tokens. Comments and strings
+///   are cut into tokens too, so that the rule is the same for all languages. A shingle has one
+///   space between two tokens.
 ///
-/// `n` is 1 to 256; a schema refuses any other. Few words make distinct texts share shingles, many
-/// words let one changed word spoil many: 5 words or 9 characters are usual for duplicates of pages
-/// (Broder, *On the resemblance and containment of documents*, 1997).
+/// `n` is 1 to 256; a schema refuses other lengths. With short shingles, distinct texts share some
+/// by chance; with long shingles, one changed word changes many shingles. To find duplicate pages,
+/// 5 words or 9 characters are usual (Broder, *On the resemblance and containment of documents*,
+/// 1997).
 ///
-/// A text passes through these steps, in this order whatever the order of the calls. The first two
-/// and the fourth are always applied; stop words and stems need the crate's feature `languages`:
+/// A text passes through the following steps, in this order; the order of the calls does not
+/// matter. Normalization and cutting into units always apply, lower case unless stated otherwise,
+/// and the other steps are optional. Stop words and stems require the feature `languages`.
 ///
-/// 1. Unicode Normalization Form C, which composes letters and their marks: `e` and U+0301 become `é`.
-///    With [`nfkc`](Self::nfkc) Form KC instead.
-/// 2. Lower case, except for code, and unless you [keep the case](Self::keep_case): every scalar value is
-///    replaced by its own full lower-case mapping, one at a time and without context (so a capital sigma
-///    is always `σ`).
-/// 3. [`strip_accents`](Self::strip_accents).
-/// 4. The text is cut into units; of characters, spaces may be [removed](Self::remove_spaces).
-/// 5. [`stop_words`](Self::stop_words): words of a list are left out.
+/// 1. Unicode Normalization Form C, which composes letters and their marks: `e` and U+0301 become
+///    `é`. [`nfkc`](Self::nfkc) selects Form KC instead.
+/// 2. Lower case, except for code or if you [keep the case](Self::keep_case). Every scalar value is
+///    replaced by its full lower-case mapping, without context (a capital sigma is always `σ`).
+/// 3. [`strip_accents`](Self::strip_accents): accents are removed.
+/// 4. The text is cut into units. For characters, spaces may be [removed](Self::remove_spaces).
+/// 5. [`stop_words`](Self::stop_words): the words of a list are left out.
 /// 6. [`stem`](Self::stem): each word is replaced by its stem.
 /// 7. [`unordered`](Self::unordered): the units of a shingle are sorted.
 ///
-/// The Unicode data are of version [`UNICODE_VERSION`], whatever the compiler's: after an upgrade a
-/// store still finds its documents. All steps are a part of the schema: it stores them, and they
-/// decide which signatures are comparable.
+/// The Unicode data always have version [`UNICODE_VERSION`], independently of the compiler, so that
+/// a store still finds its documents after an upgrade. The schema contains all steps. Signatures
+/// can be compared only if their steps are the same.
 ///
 /// ```
 /// use resemblance_sketch::Text;
@@ -94,7 +97,7 @@ pub enum ShingleUnit {
 /// assert_eq!(Text::characters(9).to_string(), "characters 9");
 /// ```
 ///
-/// All steps can be read again:
+/// All settings can be read back:
 ///
 /// ```
 /// use resemblance_sketch::{Language, ShingleUnit, Text};
@@ -117,11 +120,11 @@ pub struct Text {
     pub(super) is_unordered: bool,
     pub(super) stop_words: Option<FrozenLanguage>,
     pub(super) stem: Option<FrozenLanguage>,
-    /// The Unicode version of the data behind `nfkc` and `strip_accents`.
+    /// The Unicode version of the data that `nfkc` and `strip_accents` use.
     pub(super) normal_version: UnicodeVersion,
 }
 
-/// A language, and the checksum that its data had when the schema was made.
+/// A language, with the checksum of its data when the schema was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct FrozenLanguage {
     pub(super) language: Language,
@@ -135,17 +138,17 @@ impl Text {
         self
     }
 
-    /// Shingles of `n` consecutive words, 1 to 256.
+    /// Creates shingles of `n` consecutive words, 1 to 256.
     pub const fn words(n: u16) -> Self {
         Self::new(ShingleUnit::Words, n)
     }
 
-    /// Shingles of `n` consecutive Unicode scalar values, 1 to 256.
+    /// Creates shingles of `n` consecutive Unicode scalar values, 1 to 256.
     pub const fn characters(n: u16) -> Self {
         Self::new(ShingleUnit::Characters, n)
     }
 
-    /// Shingles of `n` consecutive tokens of source code, 1 to 256.
+    /// Creates shingles of `n` consecutive tokens of source code, 1 to 256.
     ///
     /// ```
     /// use resemblance_sketch::Text;
@@ -158,7 +161,7 @@ impl Text {
         Self::new(ShingleUnit::CodeTokens, n)
     }
 
-    /// Shingles of `length` units, without optional steps.
+    /// Creates shingles of `length` units, without optional steps.
     pub(super) const fn new(unit: ShingleUnit, length: u16) -> Self {
         Self {
             unit,
@@ -174,12 +177,12 @@ impl Text {
         }
     }
 
-    /// Brings the text into Unicode Normalization Form KC (Unicode Standard Annex 15) first, in place of
-    /// Form C: one form for full-width and half-width letters, too, and for ligatures.
+    /// Normalises the text to Form KC (Unicode Standard Annex 15) instead of Form C. Full-width
+    /// letters, half-width letters and ligatures then equal the usual letters.
     ///
-    /// Scalar values that are not assigned in [`UNICODE_VERSION`] do not change. A run of 1,024
-    /// scalar values that begins no new sequence is normalised separately, as if the text ended
-    /// there: this bounds the memory, and real texts have no such runs.
+    /// Scalar values that are not assigned in [`UNICODE_VERSION`] do not change. To bound memory,
+    /// 1,024 scalar values without the beginning of a new sequence are normalised as if the text
+    /// ended there. Real texts have no such runs.
     ///
     /// ```
     /// # use resemblance_sketch::Text;
@@ -194,8 +197,8 @@ impl Text {
         self
     }
 
-    /// Keeps capital letters: `The` and `the` are two words. Code keeps its case anyway, and a schema
-    /// refuses this for it.
+    /// Keeps capital letters: `The` and `the` are different words. Code always keeps its case, and
+    /// a schema refuses this setting for it.
     ///
     /// ```
     /// use resemblance_sketch::Text;
@@ -209,8 +212,8 @@ impl Text {
         self
     }
 
-    /// Removes all White_Space: shingles continue from word to word, and a text resembles itself
-    /// however its lines are broken or its words are spaced. Characters only.
+    /// Removes all White_Space, so that shingles continue from word to word. Line breaks and
+    /// spacing then make no difference. For characters only.
     ///
     /// ```
     /// use resemblance_sketch::Text;
@@ -224,9 +227,9 @@ impl Text {
         self
     }
 
-    /// Ignores the order of the units of a shingle, which are sorted by their bytes: a shingle is the
-    /// histogram of the words in a portion of `n` words, each as often as it occurs there. Two texts share
-    /// more of them than of shingles in order where words change places near by. Words and code only.
+    /// Ignores the order of the units of a shingle by sorting them by their bytes. A shingle then
+    /// states which words occur in a window of `n` words, and how often. If words change places
+    /// nearby, two texts share more such shingles than ordered ones. For words and code only.
     ///
     /// ```
     /// use resemblance_sketch::Text;
@@ -242,10 +245,11 @@ impl Text {
 
     /// Strips accents after lower-casing: `é` and `e` become equal.
     ///
-    /// A scalar value whose canonical decomposition has combining diacritical marks (the blocks
-    /// U+0300 to U+036F, U+1AB0 to U+1AFF, U+1DC0 to U+1DFF, U+20D0 to U+20FF and U+FE20 to U+FE2F)
-    /// is replaced by the rest of its decomposition; such a mark alone is dropped. Other marks,
-    /// such as those of Indic scripts, Arabic or kana, are kept: they make other letters.
+    /// A scalar value whose canonical decomposition contains combining diacritical marks is
+    /// replaced by the rest of the decomposition, and such a mark by itself is dropped. These marks
+    /// are the blocks U+0300 to U+036F, U+1AB0 to U+1AFF, U+1DC0 to U+1DFF, U+20D0 to U+20FF and
+    /// U+FE20 to U+FE2F. Other marks, such as those of Indic scripts, Arabic or kana, are kept,
+    /// because they make different letters.
     ///
     /// ```
     /// # use resemblance_sketch::Text;
@@ -261,8 +265,8 @@ impl Text {
         self
     }
 
-    /// Leaves out the stop words of a language: the words of its list (stopwords-iso) after the
-    /// same steps. Words only.
+    /// Leaves out the stop words of a language. They are the words of its stopwords-iso list, after
+    /// the same steps as the text. For words only.
     ///
     /// ```
     /// # use resemblance_sketch::{Language, Text};
@@ -282,8 +286,8 @@ impl Text {
     }
 
     /// Replaces each word by its stem, by the Snowball algorithm of a language (Porter, *Snowball:
-    /// a language for stemming algorithms*, 2001). Words only; those longer than 256 bytes do not
-    /// change.
+    /// a language for stemming algorithms*, 2001). For words only. Words longer than 256 bytes do
+    /// not change.
     ///
     /// ```
     /// # use resemblance_sketch::{Language, Text};
@@ -302,7 +306,7 @@ impl Text {
         self
     }
 
-    /// The unit of which shingles are made.
+    /// The unit of shingles.
     #[must_use]
     pub const fn unit(&self) -> ShingleUnit {
         self.unit
@@ -332,7 +336,7 @@ impl Text {
         self.is_unordered
     }
 
-    /// Returns true if texts are brought into Normalization Form KC, and not into Form C.
+    /// Returns true if texts are normalised to Form KC rather than Form C.
     #[must_use]
     pub const fn is_nfkc(&self) -> bool {
         self.nfkc
@@ -350,7 +354,7 @@ impl Text {
         self.stop_words.map(|frozen| frozen.language)
     }
 
-    /// The language by which words are stemmed.
+    /// The language whose stemmer is applied.
     #[must_use]
     pub fn stem_language(&self) -> Option<Language> {
         self.stem.map(|frozen| frozen.language)
@@ -360,10 +364,10 @@ impl Text {
     ///
     /// # Errors
     ///
-    /// [`SketchError::InvalidParameter`] if the length is not 1 to 256, or a step is requested for
-    /// units that do not have it. [`SketchError::MissingFeature`] if a step needs the feature
-    /// `languages` and the crate was built without it. [`SketchError::SelfTest`] if a language's
-    /// data differ from those that the schema was made with.
+    /// [`SketchError::InvalidParameter`] if the length is not 1 to 256, or if a step does not apply
+    /// to the unit. [`SketchError::MissingFeature`] if a step requires the feature `languages`,
+    /// which is not part of this build. [`SketchError::SelfTest`] if a language's data differ from
+    /// the data with which the schema was made.
     ///
     /// ```
     /// use resemblance_sketch::Text;
@@ -429,7 +433,7 @@ impl Text {
         self.kind() & step::ALL != 0
     }
 
-    /// The unit and the steps in one byte. Frozen.
+    /// Returns the unit and the steps as one byte. Frozen.
     pub(super) fn kind(&self) -> u8 {
         let unit: u8 = match self.unit {
             ShingleUnit::Words => 1,
@@ -448,10 +452,10 @@ impl Text {
         bits.fold(unit, |kind, (_, bit)| kind | bit)
     }
 
-    /// Appends the bytes by which a recipe's fingerprint distinguishes texts. Frozen: the unit and
-    /// the steps as one byte, the length, the Unicode version, the edition of the steps; then for
-    /// stop words and for stems, if the text has them, the language's two letters and the checksum
-    /// of its data. The bytes of one text are never the beginning of those of another.
+    /// Appends the bytes that represent the text in the fingerprint of a recipe. Frozen. They are
+    /// the unit and the steps as one byte, the length, the Unicode version, and the edition of the
+    /// steps; then, if the text has stop words or stems, the two letters of each language and the
+    /// checksum of its data. No encoding is a prefix of another.
     pub(crate) fn append_to(&self, bytes: &mut Vec<u8>) {
         bytes.push(self.kind());
         bytes.extend_from_slice(&self.length.to_le_bytes());

@@ -7,7 +7,7 @@ use super::language::Language;
 use super::recipe::{FrozenLanguage, ShingleUnit, Text, step};
 use super::unicode::{UNICODE_VERSION, UnicodeVersion};
 
-/// A text in a file. Texts without optional steps are the first three variants, which are older than
+/// An encoded text. Texts without optional steps use the first three variants, which are older than
 /// the steps.
 #[derive(Serialize, Deserialize)]
 enum RecordedText {
@@ -15,7 +15,7 @@ enum RecordedText {
     Characters(u16),
     Code(u16),
     Steps {
-        /// 1 words, 2 characters, 3 code tokens; with the bits of the steps.
+        /// 1 words, 2 characters, 3 code tokens; plus the bits of the steps.
         kind: u8,
         length: u16,
         normal_version: UnicodeVersion,
@@ -24,7 +24,7 @@ enum RecordedText {
     },
 }
 
-/// The two letters of a language and the checksum of its data; zeros without the step.
+/// The two letters of a language and the checksum of its data; zeros if the step is not used.
 type RecordedLanguage = ([u8; 2], u64);
 
 impl Serialize for Text {
@@ -104,7 +104,8 @@ impl TryFrom<RecordedText> for Text {
             3 => ShingleUnit::CodeTokens,
             other => return Err(format!("found unit {other}, expected 1 to 3")),
         };
-        // A text has one recorded form: this one would be another of the first three variants.
+        // A text has only one encoded form: a text without steps must use one of the first three
+        // variants.
         if kind & step::ALL == 0 {
             return Err("found a text of steps that has none".to_owned());
         }

@@ -1,4 +1,4 @@
-//! Shingles of a text that is read in pieces.
+//! Cuts a text that is read in pieces into shingles.
 
 use super::ascii::SEPARATOR;
 #[cfg(feature = "languages")]
@@ -8,17 +8,17 @@ use super::unit_buffer::{ShingleView, UnitBuffer};
 use super::unit_reader::UnitReader;
 use crate::error::Result;
 
-/// Bytes of text that are read before their shingles are visited.
+/// The number of bytes of text that are read before their shingles are visited.
 const STRIDE_BYTES: usize = 1 << 12;
 
-/// The shingles of a text that is read in pieces, cut anywhere between two scalar values: the same
-/// as [`Text::for_each_shingle`] visits in the whole text.
+/// Cuts a text that arrives in pieces into shingles. Pieces may be cut between any two scalar
+/// values. The shingles are those that [`Text::for_each_shingle`] visits in the whole text.
 ///
-/// Memory is a few kilobytes and the last shingle: it grows with the longest shingle (a text of one
-/// endless word is one shingle), not with the text.
+/// It takes a few kilobytes of memory plus the last shingle. Memory grows with the longest shingle
+/// (a text of one endless word is one shingle), not with the text.
 pub struct Shingler {
     unit: ShingleUnit,
-    /// Units in a shingle.
+    /// The number of units in a shingle.
     size: usize,
     reader: UnitReader,
     #[cfg(feature = "languages")]
@@ -28,7 +28,7 @@ pub struct Shingler {
 }
 
 impl Shingler {
-    /// The shingler of a text that has been validated.
+    /// Creates the shingler of a validated text.
     fn new(text: &Text) -> Self {
         Self {
             unit: text.unit,
@@ -46,8 +46,9 @@ impl Shingler {
         self.reader.begins_sequence(c)
     }
 
-    /// Reads scalar values that are normalised by themselves, before any shingle with them is visited, and
-    /// returns what became of them: bytes of units, each of which ends before a separator.
+    /// Reads scalar values that are normalised independently of the rest, before any shingle that
+    /// contains them is visited. Returns their normalised bytes, in which a separator follows each
+    /// unit.
     pub(super) fn read_sequence(&mut self, sequence: &str) -> Option<&[u8]> {
         let before = self.reader.units().length();
         self.reader.read(sequence);
@@ -55,15 +56,16 @@ impl Shingler {
         self.reader.units().since(before)
     }
 
-    /// Ends the text before [`finish`](Self::finish) does, and returns what became of it.
+    /// Ends the text before [`finish`](Self::finish) does, and returns the normalised bytes that
+    /// this adds.
     pub(super) fn read_end(&mut self) -> Option<&[u8]> {
         let before = self.reader.units().length();
         self.reader.finish();
         self.reader.units().since(before)
     }
 
-    /// Calls `decided` with whether each complete unit that has been read is kept. Returns false without a
-    /// call if all are.
+    /// Calls `decided` for each complete unit with whether it is kept. Returns false, without a
+    /// call, if all units are kept.
     pub(super) fn filter_units(&mut self, decided: impl FnMut(bool)) -> bool {
         #[cfg(feature = "languages")]
         if let Some(filter) = &mut self.filter {
@@ -74,7 +76,7 @@ impl Shingler {
         false
     }
 
-    /// Reads the next piece and calls `visit` with each shingle that is complete with it.
+    /// Reads the next piece, and calls `visit` with each shingle that it completes.
     pub(crate) fn push<V: ShingleView + ?Sized>(&mut self, piece: &str, mut visit: impl FnMut(&V)) {
         let mut rest = piece;
         while !rest.is_empty() {
@@ -85,12 +87,12 @@ impl Shingler {
         }
     }
 
-    /// Ends the text and calls `visit` with the shingles that are left.
+    /// Ends the text, and calls `visit` with the remaining shingles.
     pub(crate) fn finish<V: ShingleView + ?Sized>(mut self, mut visit: impl FnMut(&V)) {
         self.reader.finish();
         self.visit(&mut visit);
-        // A text shorter than a shingle is one shingle. Where some shingle has been visited, what
-        // remains is the end of the last one.
+        // A text shorter than a shingle is one shingle. If a shingle has been visited, the rest of
+        // the text is the end of the last one.
         if !self.has_visited && !self.units().is_empty() {
             let mut sorter = self.sorter.take();
             let rest: &V = self.units().rest();
@@ -123,7 +125,7 @@ impl Shingler {
         };
     }
 
-    /// The units of which shingles are made.
+    /// The units of shingles.
     fn units(&self) -> &UnitBuffer {
         #[cfg(feature = "languages")]
         if let Some(filter) = &self.filter {
@@ -133,7 +135,7 @@ impl Shingler {
     }
 }
 
-/// Sorts the units of shingles, where their order is ignored.
+/// Sorts the units of shingles whose order is ignored.
 #[derive(Default)]
 struct UnitSorter {
     /// The beginning and the end of each unit of a shingle.
@@ -142,12 +144,12 @@ struct UnitSorter {
 }
 
 impl UnitSorter {
-    /// The shingle with its units ascending by their bytes.
+    /// Returns the shingle with its units sorted by their bytes.
     fn sorted<V: ShingleView + ?Sized>(&mut self, shingle: &V) -> &V {
         let bytes = shingle.bytes();
         self.units.clear();
         let mut start = 0;
-        // No unit has a separator in it.
+        // No unit contains a separator.
         for unit in bytes.split(|byte| *byte == SEPARATOR) {
             self.units.push((start, start + unit.len()));
             start += unit.len() + 1;
@@ -168,8 +170,8 @@ impl UnitSorter {
 impl Text {
     /// Calls `visit` with each shingle, in text order and with repeats.
     ///
-    /// Reads the text once; memory is a few shingles, whatever the length of the text. What
-    /// [`validate`](Self::validate) refuses, and so every schema, has no shingles.
+    /// Reads the text once, in the memory of a few shingles. Does not visit anything if
+    /// [`validate`](Self::validate), and so every schema, refuses these rules.
     ///
     /// ```
     /// use resemblance_sketch::Text;
@@ -185,11 +187,11 @@ impl Text {
         }
     }
 
-    /// Starts the shingles of a text that is read in pieces.
+    /// Begins the shingles of a text that is read in pieces.
     ///
     /// # Errors
     ///
-    /// As [`validate`](Self::validate).
+    /// The same as [`validate`](Self::validate).
     pub(crate) fn shingler(&self) -> Result<Shingler> {
         self.validate()?;
         Ok(Shingler::new(self))

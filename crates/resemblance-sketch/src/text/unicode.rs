@@ -1,8 +1,8 @@
-//! The frozen Unicode data: what `std` answers changes with the compiler, this does not.
+//! Frozen Unicode data. The answers of `std` change with the compiler; these do not.
 
 use super::data::{ALPHANUMERIC, LOWER_CASE, UNSETTLED, WHITE_SPACE};
 
-/// The version of the Unicode data that texts are read with. Part of a store's recipe.
+/// The version of the Unicode data for texts. It is part of a store's recipe.
 ///
 /// ```
 /// let (major, minor, update) = resemblance_sketch::UNICODE_VERSION;
@@ -14,8 +14,8 @@ pub const UNICODE_VERSION: UnicodeVersion = (17, 0, 0);
 /// A version of Unicode: major, minor, update.
 pub type UnicodeVersion = (u8, u8, u8);
 
-/// A bit for each scalar value of the basic plane, to which nearly all characters of texts belong.
-/// The others are looked up in the ranges.
+/// One bit for each scalar value of the basic plane, which contains nearly all characters of texts.
+/// Others are searched for in the ranges.
 pub(super) type BasicPlane = [u64; 1024];
 
 static PLANE_ALPHANUMERIC: BasicPlane = plane(&ALPHANUMERIC);
@@ -25,7 +25,7 @@ static PLANE_CASED: BasicPlane = plane(&LOWER_CASE);
 static PLANE_UNSETTLED: BasicPlane = plane(&UNSETTLED);
 static PLANE_PLAIN: BasicPlane = plain();
 
-/// Letters and digits that no step but the stripping of accents changes.
+/// The letters and digits that no step except stripping accents changes.
 #[expect(clippy::indexing_slicing, reason = "evaluated by the compiler")]
 const fn plain() -> BasicPlane {
     let (mut plain, unsettled) = (plane(&ALPHANUMERIC), plane(&UNSETTLED));
@@ -46,8 +46,9 @@ const fn plain() -> BasicPlane {
     plain
 }
 
-/// The plane of ranges, which are the first two columns of a table. A mapping of every second scalar
-/// value counts as a whole range: the plane only rules characters out, and the search decides.
+/// Returns the plane of ranges, which are the first two columns of a table. A mapping of every
+/// second scalar value sets its whole range: the plane only excludes characters, and a search
+/// decides.
 #[expect(clippy::indexing_slicing, reason = "evaluated by the compiler")]
 const fn plane<const COLUMNS: usize>(table: &[[u32; COLUMNS]]) -> BasicPlane {
     let mut plane = [0; 1024];
@@ -63,7 +64,7 @@ const fn plane<const COLUMNS: usize>(table: &[[u32; COLUMNS]]) -> BasicPlane {
     plane
 }
 
-/// Returns whether the bit of `c` is set; `None` beyond the basic plane.
+/// Returns whether the bit of `c` is set, or `None` beyond the basic plane.
 #[inline]
 pub(super) fn in_plane(plane: &BasicPlane, c: char) -> Option<bool> {
     let number = u32::from(c);
@@ -71,20 +72,20 @@ pub(super) fn in_plane(plane: &BasicPlane, c: char) -> Option<bool> {
     Some(word >> (number & 63) & 1 == 1)
 }
 
-/// As `char::is_alphanumeric` of Unicode 17.0.
+/// The same as `char::is_alphanumeric` of Unicode 17.0.
 #[inline]
 pub(super) fn is_alphanumeric(c: char) -> bool {
     in_plane(&PLANE_ALPHANUMERIC, c).unwrap_or_else(|| is_in(&ALPHANUMERIC, c))
 }
 
-/// Returns true only if `c` is alphanumeric, its own lower case, and [final](is_settled).
+/// Returns true only if `c` is alphanumeric, is its own lower case, and is [settled](is_settled).
 #[inline]
 pub(super) fn is_plain(c: char) -> bool {
     in_plane(&PLANE_PLAIN, c) == Some(true)
 }
 
-/// Returns true if nothing before `c` composes with it or changes places with it: its combining class is
-/// 0 and its NFC_Quick_Check is Yes, or it is not assigned.
+/// Returns true if no character before `c` composes with it or changes places with it: its
+/// combining class is 0 and its NFC_Quick_Check is Yes, or it is not assigned.
 #[inline]
 pub(super) fn is_settled(c: char) -> bool {
     !in_plane(&PLANE_UNSETTLED, c).unwrap_or_else(|| is_in(&UNSETTLED, c))
@@ -97,13 +98,13 @@ pub(super) fn is_in(ranges: &[[u32; 2]], c: char) -> bool {
     ranges.get(at).is_some_and(|&[first, _]| first <= number)
 }
 
-/// As `char::is_whitespace` of Unicode 17.0. All white space is in the basic plane.
+/// The same as `char::is_whitespace` of Unicode 17.0. All white space is in the basic plane.
 #[inline]
 pub(super) fn is_white_space(c: char) -> bool {
     in_plane(&PLANE_WHITE_SPACE, c).unwrap_or(false)
 }
 
-/// As `char::to_lowercase` of Unicode 17.0: one scalar value, or two.
+/// The same as `char::to_lowercase` of Unicode 17.0: one scalar value, or two.
 #[inline]
 pub(super) fn lower_case(c: char) -> (char, Option<char>) {
     if c.is_ascii() {
@@ -162,7 +163,8 @@ mod tests {
         }
     }
 
-    /// Holds with every compiler: a digest of all answers, computed when they equalled `std`'s.
+    /// Must hold for every compiler. The digest of all answers was computed when they equalled
+    /// those of `std`.
     #[test]
     fn unicode_classification_is_frozen() {
         let mut answers = Vec::new();

@@ -5,16 +5,16 @@ use std::str::from_utf8;
 
 use super::ascii::{AsciiBlock, AsciiForm, BLOCK_BYTES, COPY_BYTES, SEPARATOR};
 
-/// Visited text is moved out of the buffer only once it is this long, and longer than what remains:
-/// then each byte is moved a constant number of times on average.
+/// Visited text is moved out of the buffer only when it is this long and longer than the rest, so
+/// that each byte is moved a constant number of times on average.
 const SLACK_BYTES: usize = 1 << 13;
 
-/// A buffer that has grown beyond this is not kept for the next text.
+/// The maximum size of a buffer that is kept for the next text.
 const MAX_SPARE_BYTES: usize = 1 << 16;
 
 thread_local! {
-    /// The memory of the last buffer of this thread: allocating it again would cost more than
-    /// reading a short text.
+    /// The memory of this thread's last buffer. Allocating it again would cost more than reading a
+    /// short text.
     static SPARE: Cell<(Vec<u8>, Vec<usize>)> = const { Cell::new((Vec::new(), Vec::new())) };
 }
 
@@ -23,20 +23,20 @@ thread_local! {
 pub(super) struct UnitBuffer {
     /// UTF-8.
     text: Vec<u8>,
-    /// Position in `text` from which on nothing has been released.
+    /// The position in `text` from which nothing has been released.
     first: usize,
-    /// Positions in `text` at which the complete units end that have not been released.
+    /// The ends in `text` of the complete units that have not been released.
     ends: Vec<usize>,
     /// True if the last unit may still grow.
     is_open: bool,
 }
 
-/// A visitor's view of a buffer: text, or bytes where nobody needs to know that they are text.
+/// A visitor's view of a buffer: text, or bytes if the visitor does not need text.
 pub(crate) trait ShingleView {
     /// Views bytes that are UTF-8.
     fn new(utf8: &[u8]) -> &Self;
 
-    /// The part from `start` to `end`, both between two characters.
+    /// Returns the part from `start` to `end`, both on character boundaries.
     fn slice(&self, start: usize, end: usize) -> &Self;
 
     /// Its bytes.
@@ -74,8 +74,8 @@ impl ShingleView for str {
     }
 }
 
-/// A part of the text, which is there because only whole characters are pushed and released. The inner
-/// loops have no room for an error.
+/// Returns a part of the text, which exists because only whole characters are pushed and released.
+/// The inner loops leave no room for an error.
 #[inline]
 fn known<V: ?Sized>(part: Option<&V>) -> &V
 where
@@ -135,7 +135,7 @@ impl UnitBuffer {
     /// Appends a run of ASCII, normalised.
     pub(super) fn push_ascii(&mut self, form: AsciiForm, run: &[u8]) {
         let mut length = self.text.len();
-        // No byte becomes more than one, and the last copy may write more than belongs to a unit.
+        // No byte becomes longer, and the last copy may write beyond the end of its unit.
         self.text.resize(length + run.len() + COPY_BYTES, SEPARATOR);
         let (blocks, rest) = run.as_chunks::<BLOCK_BYTES>();
         for block in blocks {
@@ -150,25 +150,25 @@ impl UnitBuffer {
         self.text.truncate(length);
     }
 
-    /// Writes the units of a block of `block_bytes` from `length` on, and returns where they end.
+    /// Writes the units of a block of `block_bytes` from `length`, and returns where they end.
     #[inline]
     fn write_block(&mut self, mut length: usize, block: &AsciiBlock, block_bytes: usize) -> usize {
         let inside = block.inside;
         if self.is_open && inside & 1 == 0 {
             self.is_open = false;
             self.ends.push(length);
-            // Whatever the copy of the unit wrote after it.
+            // Overwrites what the copy of the unit wrote after it.
             if let Some(byte) = self.text.get_mut(length) {
                 *byte = SEPARATOR;
             }
             length += 1;
         }
-        // Two words of bits, so that the next unit is found while this one is copied.
+        // Two words of bits, so that the next unit can be found while this one is copied.
         let mut starts = inside & !(inside << 1);
         let mut stops = !inside & (inside << 1);
         while starts != 0 {
             let start = starts.trailing_zeros() as usize;
-            // A unit that reaches the end of 64 bytes has no stop, which is the 65th bit.
+            // A unit that reaches the end of 64 bytes has no stop: it would be the 65th bit.
             let stop = stops.trailing_zeros() as usize;
             self.is_open = stop == block_bytes;
             self.copy_unit(length, block, start, stop);
@@ -184,7 +184,7 @@ impl UnitBuffer {
         length
     }
 
-    /// Copies the unit from `start` to `stop` and the byte after it, and some more.
+    /// Copies the unit from `start` to `stop`, the byte after it, and possibly more.
     #[inline]
     fn copy_unit(&mut self, mut to: usize, block: &AsciiBlock, mut start: usize, stop: usize) {
         loop {
@@ -200,12 +200,13 @@ impl UnitBuffer {
         }
     }
 
-    /// The bytes of the buffer, those of units that were released and are still there included.
+    /// The number of bytes in the buffer, including released units that have not been removed.
     pub(super) fn length(&self) -> usize {
         self.text.len()
     }
 
-    /// Returns the bytes appended since the buffer had this length, if nothing was visited since then.
+    /// Returns the bytes appended since the buffer had this length, unless shingles were visited
+    /// since then.
     pub(super) fn since(&self, length: usize) -> Option<&[u8]> {
         self.text.get(length..)
     }
@@ -273,13 +274,13 @@ impl UnitBuffer {
         self.rest_bytes().is_empty()
     }
 
-    /// All text that has not been released, without a separator at its end.
+    /// Returns all text that has not been released, without a separator at its end.
     pub(super) fn rest<V: ShingleView + ?Sized>(&self) -> &V {
         V::new(self.rest_bytes())
     }
 
     fn rest_bytes(&self) -> &[u8] {
-        // Where the buffer ends with a released separator, `first` is after it.
+        // If the buffer ends with a released separator, `first` is after it.
         <[u8]>::slice(&self.text, self.first.min(self.end()), self.end())
     }
 
@@ -303,7 +304,7 @@ impl Drop for UnitBuffer {
         if text.capacity() + ends.capacity() * size_of::<usize>() <= MAX_SPARE_BYTES {
             text.clear();
             ends.clear();
-            // When the thread ends there is no next text.
+            // A thread that ends has no next text.
             let _ = SPARE.try_with(|spare| spare.set((text, ends)));
         }
     }

@@ -1,4 +1,4 @@
-//! Text to normalised units: normalization form, lower case, accents, separators.
+//! Turns text into normalised units: normalization form, lower case, accents, separators.
 
 use super::ascii::{AsciiForm, split_runs};
 use super::normal::{NormalForm, Normaliser, composes, strip_accents};
@@ -6,12 +6,13 @@ use super::recipe::{ShingleUnit, Text};
 use super::unicode::{self, is_settled};
 use super::unit_buffer::UnitBuffer;
 
-/// Shorter runs of ASCII are read character by character: a block has a fixed cost.
+/// The minimum length of a run of ASCII to be read in blocks. A block has a fixed cost.
 const MIN_RUN_BYTES: usize = 8;
 
-/// Reads a text piece by piece into units, and does the steps of a [`Text`] before stop words.
+/// Reads a text piece by piece into units, and applies the steps of a [`Text`] that precede stop
+/// words.
 pub(super) struct UnitReader {
-    /// True if texts are brought into Form C, in which most of them already are.
+    /// True if texts are normalised to Form C, in which most texts already are.
     composes: bool,
     normaliser: Normaliser,
     splitter: UnitSplitter,
@@ -41,7 +42,7 @@ impl UnitReader {
             let (ascii, other, after) = split_runs(rest);
             let is_last = after.is_empty();
             if !is_last && other.chars().all(|c| self.splitter.is_plain(c)) {
-                // Most words are of such letters alone.
+                // Most words consist of such letters only.
                 self.read_ascii(ascii);
                 if !other.is_empty() {
                     self.flush();
@@ -54,9 +55,10 @@ impl UnitReader {
         }
     }
 
-    /// Reads a run of ASCII and the other characters after it, some of which may not be final.
+    /// Reads a run of ASCII and the non-ASCII characters after it, some of which may still compose
+    /// with others.
     fn read_doubtful(&mut self, ascii: &str, other: &str, is_last: bool) {
-        // A mark may follow the last character here, or in the next piece.
+        // A mark may follow the last character, here or in the next piece.
         let may_compose = !other.chars().next().is_some_and(is_settled);
         match ascii.chars().next_back().filter(|_| may_compose) {
             Some(last) => {
@@ -81,7 +83,7 @@ impl UnitReader {
         self.splitter.units.separate();
     }
 
-    /// Splits the characters that were held back, if any: no mark follows them.
+    /// Splits the characters that were held back, if any. No mark follows them.
     #[inline]
     pub(super) fn flush(&mut self) {
         if !self.normaliser.is_empty() {
@@ -104,9 +106,9 @@ impl UnitReader {
         }
     }
 
-    /// Reads characters other than ASCII, after which the piece ends or a character of ASCII
-    /// follows. A final one, and a mark after it that does not compose, are split as they are, once
-    /// the next one is known to be final too.
+    /// Reads non-ASCII characters, after which the piece ends or an ASCII character follows. A
+    /// settled character, and a mark after it that does not compose, are split unchanged once the
+    /// next character is known to be settled too.
     fn read_other(&mut self, other: &str, is_end: bool) {
         let (mut last, mut mark) = (None, None);
         for c in other.chars() {
@@ -143,20 +145,19 @@ impl UnitReader {
         &self.splitter.units
     }
 
-    /// The units read so far, to visit and to release.
+    /// The units read so far, for a visitor that releases them.
     pub(super) fn units_mut(&mut self) -> &mut UnitBuffer {
         &mut self.splitter.units
     }
 }
 
-/// Cuts text into units, in lower case unless the case is kept.
+/// Cuts text into units, and lowers their case unless it is kept.
 struct UnitSplitter {
     unit: ShingleUnit,
     keeps_case: bool,
     strips_accents: bool,
     removes_spaces: bool,
-    /// The form of ASCII; `None` where punctuation marks are units, or units have nothing between
-    /// them.
+    /// The form of ASCII; `None` if punctuation marks are units, or if nothing separates units.
     ascii_form: Option<AsciiForm>,
     units: UnitBuffer,
 }

@@ -1,26 +1,26 @@
-//! Bytes to pieces of text.
+//! Turns bytes into pieces of text.
 
 use std::io::{ErrorKind, Read};
 use std::str::{Utf8Error, from_utf8};
 
 use crate::error::{Result, SketchError};
 
-/// Bytes that are read at once.
+/// The number of bytes to read at once.
 const BUFFER_BYTES: usize = 1 << 16;
 
-/// Calls `visit` with the text of `reader`, piece by piece; memory is one piece.
+/// Calls `visit` with the text of `reader`, piece by piece. Memory holds one piece.
 ///
 /// # Errors
 ///
-/// [`SketchError::Io`] if `reader` fails, [`SketchError::NotUtf8`] at the first byte that is not UTF-8. The text
-/// before it has been visited.
+/// [`SketchError::Io`] if `reader` fails, [`SketchError::NotUtf8`] at the first invalid byte. The
+/// text before that byte has been visited.
 pub fn for_each_piece(mut reader: impl Read, mut visit: impl FnMut(&str)) -> Result<()> {
     let mut buffer = vec![0; BUFFER_BYTES];
-    // Bytes of a scalar value that the last read cut in two, and its offset in the text.
+    // The bytes of a scalar value that the last read cut, and their offset in the text.
     let mut held = 0;
     let mut offset_bytes = 0;
     loop {
-        // A scalar value has at most 4 bytes, so fewer are held.
+        // A scalar value has at most 4 bytes, so at most 3 are held.
         let (_, room) = buffer.split_at_mut(held);
         let read = match reader.read(room) {
             Ok(0) if held == 0 => return Ok(()),
@@ -30,7 +30,7 @@ pub fn for_each_piece(mut reader: impl Read, mut visit: impl FnMut(&str)) -> Res
             Err(source) => return Err(cannot_read(source)),
         };
         let Some(filled) = buffer.get(..held + read) else {
-            // Any type may implement `Read`, and claim more than the buffer has room for.
+            // Any type may implement `Read`, and may return a length beyond the buffer.
             let detail = "the reader returned a length beyond its buffer";
             return Err(cannot_read(std::io::Error::other(detail)));
         };
@@ -50,7 +50,7 @@ fn cannot_read(source: std::io::Error) -> SketchError {
     SketchError::io("cannot read the text", source)
 }
 
-/// The longest valid text at the beginning of `bytes`, and the error that ends it.
+/// Returns the longest valid text at the beginning of `bytes`, and the error that ends it.
 fn valid_part(bytes: &[u8]) -> (&str, Option<Utf8Error>) {
     match from_utf8(bytes) {
         Ok(text) => (text, None),
@@ -65,7 +65,8 @@ fn valid_part(bytes: &[u8]) -> (&str, Option<Utf8Error>) {
 mod tests {
     use super::*;
 
-    /// Returns at most a given number of bytes at once, and is interrupted before each.
+    /// A reader that returns at most a given number of bytes at once, and is interrupted before
+    /// each read.
     struct Slow<'a> {
         bytes: &'a [u8],
         step: usize,

@@ -1,21 +1,21 @@
-//! Sketches as textbooks define them, over hashes and functions that the caller gives. They share
-//! no code with the frozen ones.
+//! Sketches as textbooks define them, for hashes and functions that the caller provides. They share
+//! no code with the frozen sketches.
 
 use crate::error::{Result, SketchError};
 use crate::sketch::simhash::quantise;
 
-/// The SimHash of features with given hashes (Charikar 2002, in the form of Manku, Jain and Das
-/// Sarma 2007): bit j is 1 if the weights of the features whose hash has it sum to more than those
-/// of the others. A tie, and a document without features, gives 0.
+/// Returns the SimHash of features with given hashes (Charikar 2002, in the form of Manku, Jain and
+/// Das Sarma 2007). Bit j is 1 if the features whose hash has bit j set weigh more than the others.
+/// Ties and documents without features give 0.
 ///
-/// Weights are rounded to multiples of 2⁻¹⁶, as [`Sketcher`](crate::Sketcher) does, so that sums are
-/// exact. A sketcher hashes features itself, and decides ties fairly; this serves to check
-/// against hashes made elsewhere.
+/// Weights are rounded to multiples of 2⁻¹⁶, as [`Sketcher`](crate::Sketcher) rounds them, so that
+/// sums are exact. A sketcher differs in that it hashes features itself and breaks ties fairly. Use
+/// this function to compare with hashes from another program.
 ///
 /// # Errors
 ///
-/// [`SketchError::InvalidParameter`] if `bits` is not 1 to 128, a hash has more bits, or a weight is not
-/// within 0 to 65,536.
+/// [`SketchError::InvalidParameter`] if `bits` is not 1 to 128, a hash has more bits, or a weight
+/// is not 0 to 65,536.
 ///
 /// ```
 /// use resemblance_sketch::exact::simhash;
@@ -40,9 +40,9 @@ pub fn simhash(features: impl IntoIterator<Item = (u128, f64)>, bits: u32) -> Re
     Ok(sums.iter().enumerate().map(bit).sum())
 }
 
-/// The minima of given functions (a x + b) mod p over a set of numbers (Broder 1997): one value for
-/// each (a, b) of `functions`, `u64::MAX` for an empty set. These permute the numbers below p if p
-/// is a prime that does not divide a.
+/// Returns the minima of the functions (a x + b) mod p over a set of numbers (Broder 1997). There
+/// is one value for each (a, b) of `functions`; it is `u64::MAX` for an empty set. Each function
+/// permutes the numbers below p if p is a prime that does not divide a.
 ///
 /// # Errors
 ///
@@ -71,13 +71,13 @@ pub fn modular_minhash(
 }
 
 /// Returns a sorted table of permuted fingerprints (Manku, Jain and Das Sarma 2007): bit i of a
-/// fingerprint becomes bit `places[i]`. Bits are numbered from 0, the most significant one; a
-/// fingerprint has one bit for each place.
+/// fingerprint becomes bit `places[i]`. Bit 0 is the most significant. A fingerprint has one bit
+/// for each place.
 ///
 /// # Errors
 ///
-/// [`SketchError::InvalidParameter`] if the places are not a permutation of 0, 1, ... of up to 128 bits, or
-/// a fingerprint has more bits.
+/// [`SketchError::InvalidParameter`] if `places` is not a permutation of 0, 1, ..., has more than
+/// 128 entries, or a fingerprint has more bits than places.
 ///
 /// ```
 /// use resemblance_sketch::exact::permuted_table;

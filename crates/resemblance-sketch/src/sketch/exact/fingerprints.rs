@@ -1,9 +1,10 @@
-//! Similarities of bits.
+//! Similarities of bit vectors.
 
 use crate::error::{Result, SketchError};
 
-/// The Jaccard similarity of two sets that are given as bits, 0 to 1: the bits that both have among
-/// those that either has. Where one has fewer words its missing bits are 0. Two empty sets have 1.
+/// Returns the Jaccard similarity, 0 to 1, of two sets that are given as bits: the number of bits
+/// set in both, divided by the number set in either. If one slice is shorter, its missing bits
+/// count as 0. Two empty sets have similarity 1.
 ///
 /// ```
 /// use resemblance_sketch::exact::jaccard_of_bits;
@@ -24,7 +25,8 @@ pub fn jaccard_of_bits(a: &[u64], b: &[u64]) -> f64 {
     }
 }
 
-/// The Hamming distance of two fingerprints of up to 128 bits: the number of bits that differ.
+/// Returns the Hamming distance of two fingerprints of up to 128 bits: the number of bits that
+/// differ.
 ///
 /// ```
 /// assert_eq!(resemblance_sketch::exact::hamming(0b1011, 0b0001), 2);
@@ -34,8 +36,9 @@ pub const fn hamming(a: u128, b: u128) -> u32 {
     (a ^ b).count_ones()
 }
 
-/// The angle in radians, 0 to π, that a Hamming distance between SimHash fingerprints of `bits` bits
-/// estimates: π d / f (Charikar, *Similarity estimation techniques from rounding algorithms*, 2002).
+/// Returns the angle in radians, 0 to π, that the Hamming distance d between SimHash fingerprints
+/// of f = `bits` bits estimates: π d / f (Charikar, *Similarity estimation techniques from rounding
+/// algorithms*, 2002).
 ///
 /// # Errors
 ///
@@ -50,8 +53,8 @@ pub fn angle(distance: u32, bits: u32) -> Result<f64> {
     Ok(std::f64::consts::PI * (1.0 - same_bit_probability(distance, bits)?))
 }
 
-/// The probability 1 − d / f that two fingerprints of `bits` bits agree in a bit chosen at random
-/// (bit sampling: Indyk and Motwani, *Approximate nearest neighbors*, 1998).
+/// Returns the probability 1 − d / f that two fingerprints of f = `bits` bits at distance d agree
+/// in a random bit (bit sampling: Indyk and Motwani, *Approximate nearest neighbors*, 1998).
 ///
 /// # Errors
 ///
@@ -69,14 +72,14 @@ pub fn same_bit_probability(distance: u32, bits: u32) -> Result<f64> {
     Ok(1.0 - f64::from(distance) / f64::from(bits))
 }
 
-/// Returns the sensitivity ρ = ln(1/p₁) / ln(1/p₂) of a family of functions of which one agrees
-/// with probability `near` for pairs that are to be found and `far` for others: an index of n
-/// documents looks at about n^ρ of them (Indyk and Motwani 1998). It is below 1 if the family
-/// distinguishes them.
+/// Returns the sensitivity ρ = ln(1 / `near`) / ln(1 / `far`) of a family of hash functions. `near`
+/// is the probability that a function agrees for a pair to be found, and `far` that it agrees for
+/// another pair. An index of n documents examines about n^ρ of them (Indyk and Motwani 1998). The
+/// result is below 1 if `near` is the greater.
 ///
 /// # Errors
 ///
-/// [`SketchError::InvalidParameter`] if a probability is not between 0 and 1, both excluded.
+/// [`SketchError::InvalidParameter`] if a probability is not strictly between 0 and 1.
 ///
 /// ```
 /// use resemblance_sketch::exact::sensitivity;
@@ -92,9 +95,9 @@ pub fn sensitivity(near: f64, far: f64) -> Result<f64> {
     Ok(near.ln() / far.ln())
 }
 
-/// Returns the number of fingerprints of `bits` bits within a Hamming distance of one, itself
-/// included: the probes of an index without tables, Σ C(bits, i) for i up to the distance. Returns
-/// `None` beyond 2¹²⁸ − 1.
+/// Returns the number of fingerprints of `bits` bits within a Hamming distance of a given one,
+/// itself included: Σ C(bits, i) for i from 0 to the distance. An index without tables needs that
+/// number of probes. Returns `None` if the number exceeds 2¹²⁸ − 1.
 ///
 /// ```
 /// use resemblance_sketch::exact::fingerprints_within;

@@ -1,11 +1,11 @@
-//! Similarities without estimation, and the classical forms of the sketches over given hashes.
+//! Exact similarities, and the classical forms of the sketches for given hashes.
 //!
-//! These functions compute from the features what a [`Signature`](crate::Signature)
-//! estimates. They serve to verify candidates and to check signatures.
+//! These functions compute exactly, from the features, what a [`Signature`](crate::Signature)
+//! estimates. Use them to verify candidates and to check signatures.
 //!
-//! Two empty sets have similarity 1, because they are equal; an empty set and another have 0.
-//! [`Signature::jaccard`](crate::Signature::jaccard) does the same. (A store does not pair empty
-//! documents unless its schema says so: see [`EmptyDocuments`](crate::EmptyDocuments).)
+//! Two empty sets are equal and have similarity 1; an empty set and a nonempty one have 0.
+//! [`Signature::jaccard`](crate::Signature::jaccard) follows the same rule. (A store does not pair
+//! empty documents unless its schema says so: see [`EmptyDocuments`](crate::EmptyDocuments).)
 
 mod classical;
 mod fingerprints;

@@ -1,11 +1,11 @@
-//! Sets of features, and weighted ones.
+//! Sets of features, with and without weights.
 
 use std::cmp::Ordering;
 
 use crate::error::{Result, SketchError};
 use crate::sketch::simhash::add_up_equal;
 
-/// Distinct features, of any type that has an order: strings, hashes, numbers.
+/// A set of distinct features of any ordered type: strings, hashes, numbers.
 ///
 /// ```
 /// use resemblance_sketch::exact::{FeatureSet, containment, jaccard};
@@ -31,7 +31,7 @@ impl<T: Ord> FromIterator<T> for FeatureSet<T> {
 }
 
 impl<T: Ord> FeatureSet<T> {
-    /// The features, ascending.
+    /// The features in ascending order.
     #[must_use]
     pub fn as_slice(&self) -> &[T] {
         &self.0
@@ -49,7 +49,7 @@ impl<T: Ord> FeatureSet<T> {
         self.0.is_empty()
     }
 
-    /// The number of features that both sets have.
+    /// Returns the number of features that are in both sets.
     #[must_use]
     pub fn shared(&self, other: &Self) -> usize {
         shared(&self.0, &other.0)
@@ -61,7 +61,9 @@ fn shared<T: Ord>(a: &[T], b: &[T]) -> usize {
     merge(a, b, T::cmp).filter(|&pair| both(pair)).count()
 }
 
-/// The Jaccard similarity |A ∩ B| / |A ∪ B|, 0 to 1. Two empty sets have 1: they are equal.
+/// Returns the Jaccard similarity |A ∩ B| / |A ∪ B|, 0 to 1. Two empty sets have similarity 1.
+/// |A ∩ B| / |A ∪ B|, 0 to 1. Two empty sets have similarity 1.|A ∩ B| / |A ∪ B|, 0 to 1. Two empty
+/// sets have 1: they are equal.
 ///
 /// ```
 /// use resemblance_sketch::exact::{FeatureSet, jaccard};
@@ -74,9 +76,9 @@ pub fn jaccard<T: Ord>(a: &FeatureSet<T>, b: &FeatureSet<T>) -> f64 {
     jaccard_of_sorted(&a.0, &b.0)
 }
 
-/// [`jaccard`] of slices that are ascending and without repeats, such as
-/// [`Sketcher::feature_hashes`](crate::Sketcher::feature_hashes) returns. For other slices the result
-/// has no meaning.
+/// Returns the [`jaccard`] similarity of two slices that are ascending and without repeats, such as
+/// those that [`Sketcher::feature_hashes`](crate::Sketcher::feature_hashes) returns. For other
+/// slices the result is meaningless.
 ///
 /// ```
 /// use resemblance_sketch::exact::jaccard_of_sorted;
@@ -88,18 +90,18 @@ pub fn jaccard_of_sorted<T: Ord>(a: &[T], b: &[T]) -> f64 {
     ratio(shared as f64, (a.len() + b.len() - shared) as f64)
 }
 
-/// Maximum amount by which rounding lowers a bound on a number of features.
+/// The maximum amount by which rounding lowers a bound on a number of features.
 const ROUNDING: f64 = 1e-6;
 
-/// Features that are compared at once, by vector registers.
+/// The number of features that vector registers compare at once.
 const STRIDE: usize = 4;
 
 fn chunk_at(hashes: &[u64], start: usize) -> Option<&[u64; STRIDE]> {
     hashes.get(start..)?.first_chunk()
 }
 
-/// Like [`jaccard_of_sorted`], but for a similarity below `floor` it may return any number below
-/// it: the comparison ends once enough features differ that this is certain.
+/// Like [`jaccard_of_sorted`], but stops early when the similarity is certain to be below `floor`.
+/// It then returns some number below `floor`.
 pub fn jaccard_from(floor: f64, a: &[u64], b: &[u64]) -> f64 {
     let total = a.len() + b.len();
     // |A ∩ B| / |A ∪ B| ≥ f exactly if |A ∩ B| ≥ f / (1 + f) (|A| + |B|).
@@ -114,7 +116,7 @@ pub fn jaccard_from(floor: f64, a: &[u64], b: &[u64]) -> f64 {
         if i == a.len() || j == b.len() {
             return similarity(shared);
         }
-        // Sets that are near each other have long runs in common.
+        // Similar sets have long runs in common.
         while let Some((x, y)) = chunk_at(a, i).zip(chunk_at(b, j))
             && x == y
         {
@@ -122,7 +124,7 @@ pub fn jaccard_from(floor: f64, a: &[u64], b: &[u64]) -> f64 {
             i += STRIDE;
             j += STRIDE;
         }
-        // No branch depends on which is less: which it is cannot be predicted.
+        // No branch depends on which value is smaller, because that cannot be predicted.
         for _ in 0..STRIDE {
             let (Some(x), Some(y)) = (a.get(i), b.get(j)) else {
                 break;
@@ -134,8 +136,7 @@ pub fn jaccard_from(floor: f64, a: &[u64], b: &[u64]) -> f64 {
     }
 }
 
-/// Returns the share of `a` that is in `b`: |A ∩ B| / |A|, 0 to 1. The empty set is in every set:
-/// 1.
+/// Returns the share of `a` that is in `b`: |A ∩ B| / |A|, 0 to 1. It is 1 if `a` is empty.
 ///
 /// ```
 /// use resemblance_sketch::exact::{FeatureSet, containment};
@@ -148,8 +149,8 @@ pub fn containment<T: Ord>(a: &FeatureSet<T>, b: &FeatureSet<T>) -> f64 {
     ratio(a.shared(b) as f64, a.len() as f64)
 }
 
-/// The Dice coefficient 2 |A ∩ B| / (|A| + |B|), 0 to 1: 2 J / (1 + J) of the Jaccard similarity. Two
-/// empty sets have 1.
+/// Returns the Dice coefficient 2 |A ∩ B| / (|A| + |B|), 0 to 1. It equals 2 J / (1 + J) for the
+/// Jaccard similarity J. Two empty sets have coefficient 1.
 ///
 /// ```
 /// use resemblance_sketch::exact::{FeatureSet, dice};
@@ -162,8 +163,8 @@ pub fn dice<T: Ord>(a: &FeatureSet<T>, b: &FeatureSet<T>) -> f64 {
     ratio(2.0 * a.shared(b) as f64, (a.len() + b.len()) as f64)
 }
 
-/// The overlap coefficient |A ∩ B| / min(|A|, |B|), 0 to 1: 1 if one set is in the other. Two empty sets
-/// have 1, an empty one and another 0.
+/// Returns the overlap coefficient |A ∩ B| / min(|A|, |B|), 0 to 1. It is 1 if one set contains the
+/// other. Two empty sets have coefficient 1, an empty one and a nonempty one 0.
 ///
 /// ```
 /// use resemblance_sketch::exact::{FeatureSet, overlap};
@@ -176,7 +177,8 @@ pub fn overlap<T: Ord>(a: &FeatureSet<T>, b: &FeatureSet<T>) -> f64 {
     share_of(a.shared(b) as f64, a.len().min(b.len()) as f64, a == b)
 }
 
-/// The cosine similarity |A ∩ B| / √(|A| |B|), 0 to 1. Two empty sets have 1, an empty one and another 0.
+/// Returns the cosine similarity |A ∩ B| / √(|A| |B|), 0 to 1. Two empty sets have similarity 1, an
+/// empty one and a nonempty one 0.
 ///
 /// ```
 /// use resemblance_sketch::exact::{FeatureSet, cosine};
@@ -190,7 +192,7 @@ pub fn cosine<T: Ord>(a: &FeatureSet<T>, b: &FeatureSet<T>) -> f64 {
     share_of(a.shared(b) as f64, length, a == b)
 }
 
-/// Distinct features with weights.
+/// A set of distinct features with weights.
 ///
 /// ```
 /// use resemblance_sketch::exact::{WeightedSet, weighted_jaccard};
@@ -204,8 +206,8 @@ pub fn cosine<T: Ord>(a: &FeatureSet<T>, b: &FeatureSet<T>) -> f64 {
 pub struct WeightedSet<T>(Vec<(T, f64)>);
 
 impl<T: Ord> WeightedSet<T> {
-    /// The set of features with their weights. Weights of a repeated feature add up; a feature of
-    /// weight 0 is absent.
+    /// Creates the set from features and weights. The weights of a repeated feature add up. A
+    /// feature of weight 0 is left out.
     ///
     /// # Errors
     ///
@@ -220,8 +222,8 @@ impl<T: Ord> WeightedSet<T> {
                 distinct.push((feature, weight));
             }
         }
-        // Repeated features are sorted by weight, so that sums of floats do not depend on the order of the
-        // input.
+        // Repeated features are sorted by weight, so that sums of floats do not depend on the order
+        // of the input.
         distinct.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
         add_up_equal(&mut distinct);
         Ok(Self(distinct))
@@ -234,8 +236,8 @@ impl<T: Ord> WeightedSet<T> {
     }
 }
 
-/// The weighted Jaccard similarity Σ min(a, b) / Σ max(a, b) over all features, 0 to 1, in `f64`
-/// sums. Two empty sets have 1: they are equal.
+/// Returns the weighted Jaccard similarity Σ min(a, b) / Σ max(a, b) over all features, 0 to 1.
+/// Sums are `f64`. Two empty sets have similarity 1.
 ///
 /// ```
 /// use resemblance_sketch::exact::{WeightedSet, weighted_jaccard};
@@ -254,9 +256,10 @@ pub fn weighted_jaccard<T: Ord>(a: &WeightedSet<T>, b: &WeightedSet<T>) -> f64 {
     ratio(sum_of_minima, sum_of_maxima)
 }
 
-/// The cosine similarity of two vectors of weights, Σ a b / √(Σ a² Σ b²), 0 to 1, in `f64` sums. Of weights
-/// by tf-idf it is the usual similarity of texts; SimHash estimates its angle
-/// ([`angle`](crate::exact::angle)). Two empty sets have 1, an empty one and another 0.
+/// Returns the cosine similarity of two weight vectors, Σ a b / √(Σ a² Σ b²), 0 to 1. Sums are
+/// `f64`. With tf-idf weights it is the usual similarity of texts. SimHash estimates the
+/// corresponding [`angle`](crate::exact::angle). Two empty sets have similarity 1, an empty one and
+/// a nonempty one 0.
 ///
 /// ```
 /// use resemblance_sketch::exact::{WeightedSet, weighted_cosine};
@@ -268,18 +271,20 @@ pub fn weighted_jaccard<T: Ord>(a: &WeightedSet<T>, b: &WeightedSet<T>) -> f64 {
 #[must_use]
 pub fn weighted_cosine<T: Ord>(a: &WeightedSet<T>, b: &WeightedSet<T>) -> f64 {
     let squares = |set: &WeightedSet<T>| set.0.iter().map(|(_, w)| w * w).sum::<f64>();
-    // A feature of one of them alone adds 0.
+    // A feature that is in only one set adds 0.
     let products = weights_of(a, b).map(|(a, b)| a * b);
     let length = squares(a).sqrt() * squares(b).sqrt();
     let cosine = share_of(products.sum(), length, a == b);
-    // Rounding may bring vectors of one direction just above 1.
+    // Rounding may raise the result for parallel vectors slightly above 1.
     cosine.min(1.0)
 }
 
-/// The probability Jaccard similarity of the distributions which the weights are in proportion to, 0 to 1:
-/// the sum over all features i that both have of 1 / Σ max(aⱼ / aᵢ, bⱼ / bᵢ), where j runs over all
-/// features (Moulton and Jiang 2018). [`MinHash::probability`](crate::MinHash::probability) estimates it.
-/// It takes O(n log n) for n features, in `f64` sums. Two empty sets have 1, an empty one and another 0.
+/// Returns the probability Jaccard similarity, 0 to 1, of the distributions that are proportional
+/// to the weights (Moulton and Jiang 2018). It is the sum, over all features i that both sets have,
+/// of 1 / Σ max(aⱼ / aᵢ, bⱼ / bᵢ), where j runs over all features.
+/// [`MinHash::probability`](crate::MinHash::probability) estimates it. The computation takes O(n
+/// log n) steps for n features; sums are `f64`. Two empty sets have similarity 1, an empty one and
+/// a nonempty one 0.
 ///
 /// ```
 /// use resemblance_sketch::exact::{WeightedSet, probability_jaccard};
@@ -296,10 +301,11 @@ pub fn probability_jaccard<T: Ord>(a: &WeightedSet<T>, b: &WeightedSet<T>) -> f6
         return f64::from(u8::from(a.0.is_empty() && b.0.is_empty()));
     }
     let mut weights: Vec<(f64, f64)> = weights_of(a, b).collect();
-    // Where the ratio a / b of j is at least that of i, aⱼ / aᵢ is the greater one. At least one of each
-    // pair is above 0, so that the ratio is a number or infinite.
+    // Where the ratio a / b of j is at least that of i, aⱼ / aᵢ is the greater one. At least one of
+    // a and b is positive, so the ratio is a number or infinite.
     weights.sort_by(|x, y| (x.0 / x.1).total_cmp(&(y.0 / y.1)));
-    // For each the sum of its a and of those after it, added up from the last one: no sum is less a part.
+    // For each feature, the sum of its a and of all later ones. Adding from the end avoids
+    // subtraction.
     let mut sum = 0.0;
     let add = |&(a, _): &(f64, f64)| {
         sum += a;
@@ -317,7 +323,8 @@ pub fn probability_jaccard<T: Ord>(a: &WeightedSet<T>, b: &WeightedSet<T>) -> f6
     similarity.min(1.0)
 }
 
-/// The weights in both sets of each feature of any, ascending by feature; 0 where a set does not have it.
+/// Returns the weights of each feature in both sets, ascending by feature; 0 where a set does not
+/// have it.
 fn weights_of<'a, T: Ord>(
     a: &'a WeightedSet<T>,
     b: &'a WeightedSet<T>,
@@ -327,7 +334,8 @@ fn weights_of<'a, T: Ord>(
     pairs.map(move |(a, b)| (weight(a), weight(b)))
 }
 
-/// A part of a whole that is 0 if a set is empty: then the similarity is 1 if the sets are equal, else 0.
+/// Returns `part / whole`. If `whole` is 0, a set is empty, and the result is 1 for equal sets,
+/// else 0.
 fn share_of(part: f64, whole: f64, are_equal: bool) -> f64 {
     match whole > 0.0 {
         true => part / whole,
@@ -339,7 +347,8 @@ fn ratio(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part / whole } else { 1.0 }
 }
 
-/// Merges two ascending slices: each item with its equal of the other slice, if there is one.
+/// Merges two ascending slices. Pairs each item with the equal item of the other slice, if there is
+/// one.
 fn merge<'a, T>(
     mut a: &'a [T],
     mut b: &'a [T],

@@ -1,4 +1,4 @@
-//! Finds the passages in which two texts are alike.
+//! Finds the passages that two texts share.
 
 use std::ops::Range;
 
@@ -22,8 +22,8 @@ use crate::text::{LocatedShingle, Text};
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct SharedSpans {
-    /// The spans of the first text that are covered by shared shingles: byte ranges of the text as it was
-    /// given, each between two scalar values, ascending, without overlap.
+    /// The spans of the first text that shared shingles cover. They are byte ranges of the original
+    /// text, on character boundaries, ascending and without overlap.
     pub spans_a: Vec<Range<usize>>,
     /// The spans of the second text.
     pub spans_b: Vec<Range<usize>>,
@@ -31,9 +31,9 @@ pub struct SharedSpans {
     pub shingles_a: usize,
     /// The number of distinct shingles of the second text.
     pub shingles_b: usize,
-    /// The number of distinct shingles that both have.
+    /// The number of distinct shingles that both texts have.
     pub shared: usize,
-    /// The Jaccard similarity of the sets of shingles, 0 to 1, as [`jaccard`](super::jaccard()) gives it.
+    /// The Jaccard similarity of the sets of shingles, 0 to 1; see [`jaccard`](super::jaccard()).
     pub jaccard: f64,
     /// The [`cosine`](super::cosine()) similarity of the sets, 0 to 1.
     pub cosine: f64,
@@ -41,27 +41,26 @@ pub struct SharedSpans {
     pub dice: f64,
     /// The [`overlap`](super::overlap()) coefficient of the sets, 0 to 1.
     pub overlap: f64,
-    /// The share of the first text's shingles that the second one has, 0 to 1, as
-    /// [`containment`](super::containment()) gives it.
+    /// The share of the first text's shingles that the second text contains, 0 to 1; see
+    /// [`containment`](super::containment()).
     pub share_of_a: f64,
-    /// The share of the second text's shingles that the first one has.
+    /// The share of the second text's shingles that the first text contains.
     pub share_of_b: f64,
 }
 
 /// Returns the spans in which two texts share shingles: the answer to *why are they alike?*
 ///
-/// A unit of a text (a word, a character, a code token) is covered if it is in a shingle that the
-/// other text has. A span extends from the beginning of a covered unit to the end of the last one,
-/// as long as all units between are covered. Anything that the text leaves out, such as
-/// punctuation, marks and stop words, is in a span if it is between its units. A letter is in a
-/// span with its marks.
+/// A unit of a text (a word, a character, a code token) is covered if it belongs to a shingle that
+/// the other text also has. A span is a maximal run of covered units, from the beginning of the
+/// first to the end of the last. It includes text between its units that shingles leave out, such
+/// as punctuation and stop words. A letter and its marks are in the same span.
 ///
-/// Shingles count as equal if their hashes of 64 bits are, as everywhere in this crate. It takes at most
-/// 16 bytes of memory for each distinct shingle, and the spans.
+/// As everywhere in this crate, shingles count as equal if their 64-bit hashes are equal. The
+/// function takes at most 16 bytes of memory for each distinct shingle, plus the spans.
 ///
 /// # Errors
 ///
-/// As [`Text::validate`].
+/// The same as [`Text::validate`].
 ///
 /// ```
 /// use resemblance_sketch::Text;
@@ -93,7 +92,8 @@ pub fn shared_spans(text: &Text, a: &str, b: &str) -> Result<SharedSpans> {
     })
 }
 
-/// Returns the hashes of the shingles of a text, sorted whenever their number has doubled.
+/// Returns the sorted hashes of the distinct shingles of a text. Sorts them each time their number
+/// has doubled, to remove repeats.
 fn shingle_set(text: &Text, document: &str) -> Result<FeatureSet<u64>> {
     const MIN_HASHES: usize = 1 << 12;
     text.validate()?;
@@ -109,7 +109,7 @@ fn shingle_set(text: &Text, document: &str) -> Result<FeatureSet<u64>> {
     Ok(hashes.into_iter().collect())
 }
 
-/// The spans of a text that are covered by shingles of a set.
+/// Returns the spans of a text that the shingles of a set cover.
 fn covered_spans(
     text: &Text,
     document: &str,
@@ -117,7 +117,8 @@ fn covered_spans(
 ) -> Result<Vec<Range<usize>>> {
     let size = usize::from(text.length());
     let mut spans: Vec<Range<usize>> = Vec::new();
-    // Numbers of units: of the first one of a shingle, and of the first one that is not covered so far.
+    // `unit` is the number of the first unit of a shingle, `covered_to` that of the first unit not
+    // covered so far.
     let (mut unit, mut covered_to) = (0, 0);
     text.for_each_located_shingle(document, |LocatedShingle { utf8, place }| {
         if shingles
@@ -126,8 +127,7 @@ fn covered_spans(
             .is_ok()
         {
             match spans.last_mut() {
-                // Units that result from one letter, such as those of a ligature, have the same
-                // place.
+                // Units that result from one letter, such as a ligature, have the same place.
                 Some(last) if unit <= covered_to || place.start < last.end => {
                     last.end = last.end.max(place.end);
                 }
@@ -140,7 +140,7 @@ fn covered_spans(
     Ok(spans)
 }
 
-/// The longest passage of two texts, as [`longest_shared_passage`] finds it.
+/// The longest passage that two texts share, as [`longest_shared_passage`] finds it.
 ///
 /// ```
 /// use resemblance_sketch::Text;
@@ -152,7 +152,7 @@ fn covered_spans(
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SharedPassage {
-    /// Its byte range in the first text, between two scalar values.
+    /// Its byte range in the first text, on character boundaries.
     pub a: Range<usize>,
     /// Its byte range in the second text.
     pub b: Range<usize>,
@@ -161,14 +161,14 @@ pub struct SharedPassage {
 }
 
 /// Returns the longest passage that two texts share: the longest run of consecutive shingles that
-/// both have in the same order. Among several it returns the first in the second text, and then in
-/// the first. Returns `None` if they share no shingle.
+/// both have in the same order. Among several of that length, it returns the one that begins first
+/// in the second text, then in the first. Returns `None` if the texts share no shingle.
 ///
-/// It takes O(n log² n) steps for n shingles, and 24 bytes of memory for each at most.
+/// The function takes O(n log² n) steps for n shingles, and at most 24 bytes of memory for each.
 ///
 /// # Errors
 ///
-/// As [`Text::validate`].
+/// The same as [`Text::validate`].
 ///
 /// ```
 /// use resemblance_sketch::Text;
@@ -194,7 +194,7 @@ pub fn longest_shared_passage(text: &Text, a: &str, b: &str) -> Result<Option<Sh
     }))
 }
 
-/// The hashes of the shingles of a text in their order.
+/// Returns the hashes of all shingles of a text, in order.
 fn shingle_list(text: &Text, document: &str) -> Result<Vec<u64>> {
     text.validate()?;
     let mut hashes = Vec::new();
@@ -204,13 +204,13 @@ fn shingle_list(text: &Text, document: &str) -> Result<Vec<u64>> {
     Ok(hashes)
 }
 
-/// Returns the span of consecutive shingles in a text: those with these numbers, from 0 on in the
-/// order of the text. The span is a byte range of the text as it was given, between two scalar
-/// values. Returns `None` if the range of numbers is empty or ends behind the last shingle.
+/// Returns the span of a range of consecutive shingles in a text. Shingles are numbered from 0 in
+/// the order of the text. The span is a byte range of the original text, on character boundaries.
+/// Returns `None` if the range is empty or exceeds the last shingle.
 ///
 /// # Errors
 ///
-/// As [`Text::validate`].
+/// The same as [`Text::validate`].
 ///
 /// ```
 /// use resemblance_sketch::Text;
@@ -243,7 +243,7 @@ pub fn span_of_shingles(
 fn longest_run(a: &[u64], b: &[u64]) -> Option<(usize, usize, usize)> {
     let (mut longest, mut below) = (None, a.len().min(b.len()) + 1);
     let mut length = 0;
-    // Where a run of some length is common, shorter ones are too.
+    // If a run of some length is common, shorter runs are common too.
     while below - length > 1 {
         let tried = length + (below - length) / 2;
         match common_run(a, b, tried) {
@@ -276,7 +276,8 @@ fn common_run(a: &[u64], b: &[u64], length: usize) -> Option<(usize, usize)> {
         })
 }
 
-/// A hash of each run of this length: a polynomial, so that each follows from the one before it.
+/// Returns a hash of each run of this length. The hash is a polynomial, so each follows from the
+/// one before.
 fn run_hashes(hashes: &[u64], length: usize) -> impl Iterator<Item = u64> {
     const BASE: u64 = 0x9e37_79b9_7f4a_7c15;
     let add = |run: u64, hash: &u64| run.wrapping_mul(BASE).wrapping_add(*hash);
@@ -367,7 +368,8 @@ mod tests {
         }
     }
 
-    /// The units of a text that needs no normalisation, with their places: split where `is_between`.
+    /// Returns the units of a text that needs no normalisation, with their places. `is_between`
+    /// separates them.
     fn naive_units(text: Text, document: &str) -> Vec<(String, Range<usize>)> {
         let mut units: Vec<(String, Range<usize>)> = Vec::new();
         let mut is_open = false;

@@ -1,4 +1,4 @@
-//! Minima with AVX2: a row of lanes is two registers.
+//! Computes minima with AVX2. A row of lanes is two registers.
 #![expect(unsafe_code, reason = "vector instructions")]
 
 use std::arch::x86_64::{

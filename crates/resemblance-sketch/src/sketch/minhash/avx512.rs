@@ -1,4 +1,4 @@
-//! Minima with AVX-512: a row of lanes is one register.
+//! Computes minima with AVX-512. A row of lanes is one register.
 #![expect(unsafe_code, reason = "vector instructions")]
 
 use std::arch::x86_64::{

@@ -1,22 +1,22 @@
-//! Features on their way into the minima.
+//! Batches of features for the kernels.
 
 use super::super::hash::mix64;
 use super::rows::RowTerm;
 use super::rows::high;
 
-/// Features in a batch: few enough that everything but the minima fits the nearest cache, many
-/// enough that loading and storing the minima once a batch costs nothing.
+/// The number of features in a batch. It is small enough that everything but the minima fits the
+/// nearest cache, and large enough that loading and storing the minima once a batch costs nothing.
 pub(super) const FEATURES: usize = 64;
 
-/// The greatest number of rows that a kernel evaluates together.
+/// The maximum number of rows that a kernel evaluates together.
 pub(super) const MAX_ROWS: usize = 16;
 
-/// Up to [`FEATURES`] features that a kernel takes in together. No register of 512 bits is read or written
-/// across the end of a cache line.
+/// Up to [`FEATURES`] features that a kernel processes together. Its alignment keeps 512-bit
+/// registers from crossing the end of a cache line.
 #[repr(align(64))]
 pub(super) struct FeatureBatch {
     hashes: [u64; FEATURES],
-    /// Number of hashes, from the first on; the others are left over from earlier batches.
+    /// The number of valid hashes. Those after them are left from earlier batches.
     filled: usize,
     highs: [u32; FEATURES],
     /// The sums of each row's functions, by feature.
@@ -33,7 +33,7 @@ impl FeatureBatch {
         }
     }
 
-    /// Replaces the features of the batch by other ones, at most [`FEATURES`].
+    /// Replaces the features of the batch by others, at most [`FEATURES`].
     #[inline]
     pub(super) fn fill(&mut self, hashes: &[u64]) {
         debug_assert!(hashes.len() <= FEATURES);
@@ -55,7 +55,7 @@ impl FeatureBatch {
         }
     }
 
-    /// The hashes of the features, mixed once [`mix`](Self::mix) has been called.
+    /// The hashes of the features. They are mixed after a call of [`mix`](Self::mix).
     #[inline(always)]
     pub(super) fn features(&self) -> &[u64] {
         // At most FEATURES are filled.
@@ -63,9 +63,9 @@ impl FeatureBatch {
         features
     }
 
-    /// Computes what some rows add for each feature. `ROWS` is at most [`MAX_ROWS`].
+    /// Computes the addends of some rows for each feature. `ROWS` is at most [`MAX_ROWS`].
     ///
-    /// The sums pass through memory: they are computed by whole registers, one lane a feature, and
+    /// The sums pass through memory. Whole registers compute them, one lane for each feature;
     /// kernels then read them one by one to fill a register with each.
     #[inline(always)]
     pub(super) fn add_up<const ROWS: usize>(&mut self, rows: &[RowTerm; ROWS]) {
@@ -77,20 +77,20 @@ impl FeatureBatch {
         }
     }
 
-    /// The features with their positions in [`sums`](Self::sums).
+    /// Returns the features with their positions in [`sums`](Self::sums).
     #[inline(always)]
     pub(super) fn numbered_features(&self) -> impl Iterator<Item = (usize, u64)> {
         self.features().iter().copied().enumerate()
     }
 
-    /// Returns, for each row that [`add_up`](Self::add_up) took, its sums by feature.
+    /// Returns the sums by feature, for each row that was passed to [`add_up`](Self::add_up).
     #[inline(always)]
     pub(super) fn sums(&self) -> &[[u32; FEATURES]; MAX_ROWS] {
         &self.sums
     }
 }
 
-/// The sum at the position of a feature.
+/// Returns the sum at the position of a feature.
 #[inline(always)]
 #[expect(
     clippy::indexing_slicing,

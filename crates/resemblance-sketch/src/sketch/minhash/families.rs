@@ -1,4 +1,4 @@
-//! The functions of each family, as plain code.
+//! The functions of each family, in portable code.
 
 use super::super::hash::{derive, stream};
 use super::pair_multiply::PairMultiply;
@@ -6,7 +6,7 @@ use super::permutations::Permutations;
 use super::rows::{LANES, build_rows, high};
 use super::tabulation::Tabulation;
 
-/// The functions of one seed, of the family that the schema chose.
+/// The functions of one seed, in the family that the schema names.
 #[derive(Debug)]
 pub(super) enum FunctionFamily {
     PairMultiply(PairMultiply),
@@ -17,7 +17,7 @@ pub(super) enum FunctionFamily {
 }
 
 impl FunctionFamily {
-    /// The functions of `rows` rows. Function i is the same whatever the number of rows.
+    /// Creates the functions of `rows` rows. Function i does not depend on the number of rows.
     pub(super) fn new(seed: u64, rows: usize, permutations: Permutations) -> Self {
         match permutations {
             Permutations::PairMultiply => Self::PairMultiply(PairMultiply::new(seed, rows)),
@@ -28,8 +28,8 @@ impl FunctionFamily {
         }
     }
 
-    /// Lowers the minima to the values of the features with these mixed hashes. Kernels inline it, so
-    /// that it is compiled for their instructions.
+    /// Lowers the minima to the values of the features with these mixed hashes. It is inlined into
+    /// each kernel, so that it is compiled for the kernel's instructions.
     #[inline(always)]
     pub(super) fn update(&self, minima: &mut [[u32; LANES]], mixed: &[u64]) {
         match self {
@@ -45,7 +45,7 @@ impl FunctionFamily {
 /// The high 32 bits of (a u + b) mod 2^64.
 #[derive(Debug)]
 pub(super) struct MultiplyShift {
-    /// Odd.
+    /// Each multiplier is odd.
     multipliers: Vec<[u64; LANES]>,
     addends: Vec<[u64; LANES]>,
 }
@@ -80,7 +80,7 @@ impl MultiplyShift {
 /// 2^61 - 1, a prime.
 const PRIME: u64 = (1 << 61) - 1;
 
-/// The shift that leaves the high 32 of the 61 bits of a residue.
+/// The shift that leaves the high 32 of a residue's 61 bits.
 const MODULAR_SHIFT: u32 = 61 - 32;
 
 /// The high 32 of the 61 bits of (a u + b) mod 2^61 - 1.
@@ -114,10 +114,11 @@ impl Modular {
     }
 }
 
-/// A number below 2^125 + 2^61, modulo the prime.
+/// Reduces a number below 2^125 + 2^61 modulo the prime.
 ///
 /// 2^61 is 1 modulo the prime, so the bits from 2^61 on are added to those below. The first sum is
-/// less than 2^64 + 2^62, the second less than twice the prime: one subtraction ends it.
+/// less than 2^64 + 2^62, and the second less than twice the prime, so one subtraction completes
+/// the reduction.
 #[inline(always)]
 fn reduce(number: u128) -> u64 {
     let prime = u128::from(PRIME);
@@ -132,7 +133,8 @@ pub(super) struct Jenkins {
     keys: Vec<[u32; LANES]>,
 }
 
-/// Lowest bits of a key, which hold the function's number: so all keys of a seed differ.
+/// The number of low bits of a key that hold the number of the function. They make all keys of a
+/// seed different.
 const KEY_BITS: u32 = 10;
 
 impl Jenkins {
@@ -156,7 +158,7 @@ impl Jenkins {
     }
 }
 
-/// The third of the three words after the mix.
+/// Returns the third of the three words after the mix.
 #[inline(always)]
 fn jenkins(mut a: u32, mut b: u32, mut c: u32) -> u32 {
     for [first, second, third] in [[13, 8, 13], [12, 16, 5], [3, 10, 15]] {

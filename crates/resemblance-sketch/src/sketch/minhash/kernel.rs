@@ -1,4 +1,4 @@
-//! The instructions that compute the minima. All give the same values.
+//! Selects the instructions that compute the minima. All kernels return the same values.
 
 #[cfg(target_arch = "x86_64")]
 use super::avx2::Avx2;
@@ -10,7 +10,7 @@ use super::families::FunctionFamily;
 use super::neon;
 use super::rows::LANES;
 
-/// The instructions to use. A kernel exists only if the processor has its instructions.
+/// A kernel. It exists only if the processor has its instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Kernel(Instructions);
 
@@ -26,7 +26,7 @@ enum Instructions {
 }
 
 impl Kernel {
-    /// The fastest kernel that this processor can run.
+    /// Returns the fastest kernel that this processor can run.
     pub(super) fn detect() -> Self {
         let portable = Self(Instructions::Portable);
         Self::available()
@@ -34,8 +34,8 @@ impl Kernel {
             .map_or(portable, |(_, kernel)| kernel)
     }
 
-    /// All kernels that this processor can run, each with its name; the portable one first, and the
-    /// fastest one last.
+    /// Returns all kernels that this processor can run, each with its name: the portable one first,
+    /// the fastest last.
     pub(crate) fn available() -> impl Iterator<Item = (&'static str, Self)> {
         let kernels = [
             Some(("portable", Instructions::Portable)),

@@ -1,14 +1,14 @@
-//! MinHash (Broder 1997): k minima of k functions; the share of equal ones estimates Jaccard.
+//! MinHash (Broder 1997): the minima of k functions. The share of equal minima estimates the
+//! Jaccard similarity.
 //!
-//! Value i is the minimum of function i, of 32 bits, over the features' mixed hashes u. The recipe
-//! chooses the functions by their [`Permutations`]; all of them take u for a random number, which it
-//! is but for the quality of the mixing under the schema's key. Each value alone is then exactly
-//! fair, and the estimate has the variance J (1 - J) / k as far as any two functions are
-//! independent of each other.
+//! Value i is the minimum of the 32-bit function i over the features' mixed hashes u. The recipe's
+//! [`Permutations`] select the functions. All of them assume that u is a random number, which is
+//! true if the hash is mixed well under the schema's key. Each value alone is then exactly fair,
+//! and the estimate has variance J (1 - J) / k if the functions are independent in pairs.
 //!
-//! 32 bits make unequal minima collide: two disjoint sets of n features each agree in a value with
-//! probability about n / 2^33, so similarity is over-estimated by at most about (1 - J) n / 2^33
-//! for n features in the union: 0.0001 at a million, 0.01 at 100 million.
+//! Minima of 32 bits can collide: two disjoint sets of n features each agree in a value with
+//! probability about n / 2^33. The similarity is therefore over-estimated by at most about (1 - J)
+//! n / 2^33 for n features in the union: 0.0001 at a million, 0.01 at 100 million.
 
 use std::cell::RefCell;
 
@@ -20,7 +20,7 @@ use super::permutations::Permutations;
 use super::rows::LANES;
 
 thread_local! {
-    /// Kept between documents: to clear it would cost more than a short one.
+    /// Kept between documents, because clearing it would cost more than sketching a short document.
     static BATCH: RefCell<FeatureBatch> = const { RefCell::new(FeatureBatch::new()) };
 }
 
@@ -53,7 +53,7 @@ impl MinHasher {
         }
     }
 
-    /// The minima of a document without features.
+    /// Returns the minima of a document without features.
     pub(crate) fn minima(&self) -> Minima {
         Minima {
             rows: vec![[u32::MAX; LANES]; self.values.div_ceil(LANES)],
@@ -61,7 +61,7 @@ impl MinHasher {
         }
     }
 
-    /// Lowers the minima to the values of the features with these hashes. Neither repeats nor order
+    /// Lowers the minima to the values of the features with these hashes. Neither order nor repeats
     /// change the result.
     pub(crate) fn update(&self, minima: &mut Minima, hashes: &[u64]) {
         BATCH.with_borrow_mut(|batch| {
@@ -74,8 +74,8 @@ impl MinHasher {
     }
 }
 
-/// The minima of the features so far, in whole rows: those beyond the last value are computed, and
-/// dropped in the end.
+/// The minima of the features so far, in whole rows. Minima beyond the last value are computed, and
+/// dropped at the end.
 pub(crate) struct Minima {
     rows: Vec<[u32; LANES]>,
     values: usize,

@@ -1,6 +1,6 @@
 //! The minima of k hash functions, and the kernels that compute them.
 //!
-//! `sketch` imports [`MinHasher`] and its [`Minima`], [`Permutations`], and for tests the kernels.
+//! `sketch` imports [`MinHasher`] and its [`Minima`], [`Permutations`], and the kernels for tests.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;

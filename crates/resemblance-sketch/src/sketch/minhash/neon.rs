@@ -1,4 +1,4 @@
-//! Minima with NEON: a row of lanes is four registers.
+//! Computes minima with NEON. A row of lanes is four registers.
 #![expect(unsafe_code, reason = "vector instructions")]
 
 use std::arch::aarch64::{
@@ -9,7 +9,7 @@ use super::batch::{FeatureBatch, sum_at};
 use super::families::FunctionFamily;
 use super::rows::{LANES, RestOfRows, RowTerm, vector_kernel};
 
-/// Lanes in a register, and also registers in a row.
+/// The number of lanes in a register, and of registers in a row.
 const QUARTER: usize = LANES / 4;
 
 pub(super) fn update(

@@ -1,20 +1,21 @@
 //! (a_i x + c_j y + b_j) mod 2^32, where x is the low and y the high half of the mixed hash: value
 //! 16 j + i belongs to column i and row j.
 //!
-//! Why this form: a comparison and one more operation of 32 bits a function is the least that a
-//! kernel can do, as registers hold most lanes of 32 bits. With one operation alone (x + b_i, or x
-//! ^ b_i) all functions order features by the same circle or tree of x, so that two of them choose
-//! the same feature about twice as often as chance, which multiplies the variance by about 1 + k /
-//! n. A product for each function (a_i x) costs twice the operations and forgets half the hash.
-//! Sums of a column's and a row's product cost the least, see the whole hash, and are independent
-//! in pairs: for random (x, y) the values of (i, j) and (i', j') are, since a_i c_j' - a_i' c_j is
-//! not 0; where it is divisible by 2^t, only the t lowest bits of the one depend on the other's.
-//! The variance of the estimate needs no more than pairs.
+//! Why this form? The least that a kernel can do for a function is a comparison and one more 32-bit
+//! operation, because registers hold the most lanes at 32 bits. If that operation is x + b_i or x ^
+//! b_i, all functions order features by the same circle or tree of x. Two functions then choose the
+//! same feature about twice as often as by chance, which multiplies the variance by about 1 + k /
+//! n. A product for each function (a_i x) costs twice the operations and ignores half the hash. The
+//! sum of a column's product and a row's product costs the least, uses the whole hash, and is
+//! independent in pairs: for random (x, y), the values of (i, j) and (i', j') are independent
+//! because a_i c_j' - a_i' c_j is not 0. If that number is divisible by 2^t, only the t lowest bits
+//! of the two values depend on each other. The variance of the estimate requires no more than
+//! independence in pairs.
 //!
-//! Any r functions of a row, and any 16 consecutive ones, form no cycle of columns and rows, so
-//! that linear relations among them have coefficients of about 2^(64 / r), and random ones, at which
-//! minima do not meet. The shortest cycle, of four functions (v - v' - v'' + v''' = 0), lets four
-//! minima fall on one feature out of n about as often as n^-2 rather than n^-3.
+//! Neither r functions of one row nor 16 consecutive functions form a cycle of columns and rows.
+//! Linear relations among them therefore have random coefficients of about 2^(64 / r), too large to
+//! make minima coincide. The shortest cycle has four functions (v - v' - v'' + v''' = 0). It makes
+//! four minima fall on one of n features with a probability of about n^-2 rather than n^-3.
 
 use super::super::hash::{derive, stream};
 use super::rows::{LANES, RowTerm, high};
@@ -26,9 +27,9 @@ pub(super) struct PairMultiply {
     pub(super) rows: Vec<RowTerm>,
 }
 
-/// Lowest bits of a multiplier, which hold its number: so no two columns, and no two rows, are equal or
-/// nearly equal modulo a power of two. All multipliers are odd, so that each half of the hash counts in
-/// full. Frozen.
+/// The number of low bits of a multiplier that hold its number. They keep any two columns, and any
+/// two rows, from being equal or nearly equal modulo a power of two. All multipliers are odd, so
+/// that each half of the hash counts in full. Frozen.
 const COLUMN_BITS: u32 = 5;
 const ROW_BITS: u32 = 7;
 
@@ -65,8 +66,8 @@ impl PairMultiply {
     }
 }
 
-/// The sign bit. Flipping it makes signed comparison order unsigned numbers: SSE2, which is what
-/// plain code may use on x86-64, compares only signed numbers.
+/// The sign bit. Flipping it makes a signed comparison order unsigned numbers. Plain code on x86-64
+/// may use only SSE2, which has only signed comparisons.
 const HIGHEST_BIT: u32 = 1 << 31;
 
 #[inline(always)]
@@ -76,8 +77,8 @@ fn flip_highest_bits(minima: &mut [[u32; LANES]]) {
     }
 }
 
-/// The multiplier with this number in its lowest `bits` bits, after a 1; its other bits are derived from
-/// the seed.
+/// Returns the multiplier with this number in its `bits` lowest bits, after a 1. Its other bits are
+/// derived from the seed.
 fn odd(seed: u64, index: u64, number: usize, bits: u32) -> u32 {
     let lowest = (1 << bits) - 1;
     high(derive(seed, index)) & !lowest | (2 * number as u32 + 1) & lowest

@@ -1,7 +1,8 @@
-//! The functions in rows of lanes, as kernels evaluate them.
+//! Arranges the functions in rows of lanes, as kernels evaluate them.
 
-/// Functions that are evaluated together: one vector register of 512 bits, or several smaller ones.
-/// Frozen: in the default family functions share a multiplier if their numbers differ by a multiple of it.
+/// The number of functions that are evaluated together: one 512-bit vector register, or several
+/// smaller ones. Frozen, because functions of the default family share a multiplier if their
+/// numbers differ by a multiple of it.
 pub(super) const LANES: usize = 16;
 
 /// Builds `rows` rows: lane i of row j is `function(16 j + i)`.
@@ -24,7 +25,7 @@ impl RowTerm {
     }
 }
 
-/// The functions of the default family that a kernel has not evaluated yet, and their minima.
+/// The functions of the default family that a kernel still has to evaluate, and their minima.
 #[allow(
     dead_code,
     reason = "only kernels of vector instructions evaluate them in blocks"
@@ -34,11 +35,13 @@ pub(super) struct RestOfRows<'a> {
     pub(super) minima: &'a mut [[u32; LANES]],
 }
 
-/// Defines `update_features`, which mixes the hashes of a batch with a key and lowers the minima to the values of its
-/// features, compiled for `$features`. It evaluates blocks of `$rows` rows, the greatest first.
+/// Defines `update_features`, compiled for `$features`. The function mixes the hashes of a batch
+/// with a key and lowers the minima to the values of its features. It evaluates blocks of `$rows`
+/// rows, the largest blocks first.
 ///
-/// Where it is called, `load` and `store` move a row between memory and a `$row` of registers, `multiply` makes the
-/// products of the columns and a number, and `lower` lowers minima to the products plus a sum.
+/// The calling module provides `load` and `store`, which move a row between memory and a `$row` of
+/// registers; `multiply`, which returns the products of the columns and a number; and `lower`,
+/// which lowers minima to the products plus a sum.
 #[allow(
     unused_macros,
     reason = "only kernels of vector instructions are defined by it"
@@ -64,7 +67,7 @@ macro_rules! vector_kernel {
             }
         }
 
-        /// Updates the minima of all whole blocks of `ROWS` rows, and leaves the other rows.
+        /// Updates the minima of all whole blocks of `ROWS` rows, and leaves the remaining rows.
         #[inline]
         #[target_feature(enable = $features)]
         fn blocks<const ROWS: usize>(
@@ -81,8 +84,8 @@ macro_rules! vector_kernel {
             (rest.rows, rest.minima) = (other_rows, other_minima);
         }
 
-        /// Updates the minima of `ROWS` rows, which are kept in registers from the first feature to
-        /// the last.
+        /// Updates the minima of `ROWS` rows. They stay in registers from the first feature to the
+        /// last.
         #[inline]
         #[target_feature(enable = $features)]
         fn block<const ROWS: usize>(
@@ -115,7 +118,7 @@ pub(super) use vector_kernel;
 #[cfg(target_arch = "x86_64")]
 macro_rules! detected_kernel {
     ($kernel:ident, $($feature:tt),+) => {
-        /// Proof that the processor has the instructions: only `detect` makes one.
+        /// A proof that the processor has the instructions: only `detect` creates it.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(super) struct $kernel(());
 
@@ -142,7 +145,7 @@ macro_rules! detected_kernel {
 #[cfg(target_arch = "x86_64")]
 pub(super) use detected_kernel;
 
-/// The high 32 bits of a number.
+/// Returns the high 32 bits of a number.
 pub(super) fn high(number: u64) -> u32 {
     (number >> 32) as u32
 }

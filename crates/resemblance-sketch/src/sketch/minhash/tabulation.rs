@@ -5,13 +5,13 @@ use std::sync::OnceLock;
 use super::super::hash::{derive, stream};
 use super::rows::{LANES, high};
 
-/// Bytes in a hash, lowest first.
+/// The bytes of a hash, lowest first.
 const BYTES: usize = 8;
-/// Values that a byte can have.
+/// The number of values of a byte.
 const ENTRIES: usize = 256;
 
-/// The tables of all functions, interleaved: for each byte of a hash, and each value of the byte,
-/// the words of all functions are adjacent. So a feature reads eight runs of k words.
+/// The tables of all functions, interleaved: the words of all functions for one value of one byte
+/// are adjacent. A feature therefore reads eight runs of k words.
 #[derive(Debug)]
 pub(super) struct Tabulation {
     seed: u64,
@@ -36,7 +36,8 @@ impl Tabulation {
         })
     }
 
-    /// The word of a function for an entry: the number of a byte × 256 + the value of the byte.
+    /// Returns the word of a function for an entry. The number of an entry is the byte's number ×
+    /// 256 + the byte's value.
     fn word(&self, function: usize, entry: usize) -> u32 {
         let index = (function * BYTES * ENTRIES + entry) as u64;
         high(derive(self.seed, stream::MINHASH + index))
@@ -54,7 +55,7 @@ impl Tabulation {
             let entries = mixed.to_le_bytes().map(|value| {
                 let entry = byte * ENTRIES + usize::from(value);
                 byte += 1;
-                // There are BYTES * ENTRIES entries of this number of rows.
+                // There are BYTES * ENTRIES entries, each of `self.rows` rows.
                 let (_, from_entry) = words.split_at(entry * self.rows);
                 from_entry.split_at(self.rows).0
             });
