@@ -1,4 +1,4 @@
-//! The open redb file: opening, creating and closing it, and its transactions.
+//! The open redb file: creates, opens and closes it, and begins its transactions.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,10 +19,10 @@ use crate::page_layout::{ENGINE_MAGIC, HeadSeal, SEALED_HEAD_BYTES, check_head};
 use crate::panics::{PanicSafe, catch_engine_panic};
 use crate::verified_file::VerifiedFile;
 
-/// Less that was never written is not worth the commits that packing takes.
+/// The minimum number of unused bytes for which packing is worth the commits that it takes.
 const MIN_UNWRITTEN_BYTES: u64 = 1 << 20;
 
-/// The minimum unwritten part of the file, as one in this number of bytes.
+/// Packing is worth it only if at least one in this number of bytes was never written.
 const MIN_UNWRITTEN_PART: u64 = 32;
 
 /// An open file whose pages are verified.
@@ -30,11 +30,11 @@ pub struct RedbFile {
     database: PanicSafe<Handle>,
     /// Counters of the reads and writes of the file.
     pub counters: Arc<FileCounters>,
-    /// True if other processes may commit to the file while this one has it open for writing.
+    /// True if other processes may commit while this one has the file open for writing.
     pub has_peers: bool,
-    /// True if the file is noted as one whose writers take turns, also where this handle only reads.
+    /// True if the file's writers take turns, even if this handle only reads.
     pub shares_writers: bool,
-    /// `None` where the file can be read through the engine alone.
+    /// `None` if pages can only be read through the engine.
     pub page_finder: Option<PageFinder>,
 }
 
@@ -44,7 +44,7 @@ enum Handle {
 }
 
 impl RedbFile {
-    /// Lets redb open a database in a file, or create one in an empty file that can be written.
+    /// Opens a database with redb, or creates one if the file is empty and writable.
     fn new(mut file: OpenFile, path: &Path, access: Access, options: &FileOptions) -> Result<Self> {
         let second = file.take_second();
         let is_shared = options.is_shared();
@@ -81,12 +81,12 @@ impl RedbFile {
         })
     }
 
-    /// Creates the file; an existing one is an error and is not changed.
+    /// Creates the file. If it exists, returns an error and does not change it.
     ///
-    /// The engine begins with 17 pages and doubles a file to have room. It then first fills the
-    /// smallest pieces of that room, which include the last 17th part, so that the file could not
-    /// be cut behind its contents. A file that is filled at once is therefore cut to its first
-    /// pages before: then it is filled from front to end.
+    /// The engine begins with 17 pages and doubles the file when it needs room. It then fills the
+    /// smallest free areas first, and these include the last 17th of the file. The file could
+    /// therefore not be truncated after its contents. A file that is filled at once is first cut to
+    /// its first pages, so that the engine fills it from front to end.
     ///
     /// # Errors
     /// [`EngineError::AlreadyExists`], [`EngineError::UntriedEngine`], [`EngineError::LocksUnsupported`],
@@ -112,12 +112,12 @@ impl RedbFile {
             Ok(created)
         };
         create().inspect_err(|_| {
-            // The file is ours and holds nothing; left behind, it would refuse a second attempt.
+            // The file is ours and empty. If it stayed, a second attempt would fail.
             let _ = options.files.0.remove(path);
         })
     }
 
-    /// Opens a file for writing. One that was not closed is recovered.
+    /// Opens a file for writing. Recovers the file if it was not closed.
     ///
     /// # Errors
     /// [`EngineError::NotFound`], [`EngineError::Foreign`], [`EngineError::Corrupt`],
@@ -127,7 +127,8 @@ impl RedbFile {
         Self::open_for(path, Access::Write, options)
     }
 
-    /// Opens a file that exists, once no other process is in the way, or returns the error of that.
+    /// Opens an existing file. Waits for other processes that have it open, and returns
+    /// [`EngineError::Locked`] when the waiting time is over.
     fn open_for(path: &Path, access: Access, options: &FileOptions) -> Result<Self> {
         options.wait_for(|| {
             let open = |options: &FileOptions| {
@@ -145,10 +146,11 @@ impl RedbFile {
         })
     }
 
-    /// Changes whether several processes take turns in writing a file. Waits until this process has it alone.
+    /// Changes whether several processes may take turns to write a file. Waits until no other
+    /// process has the file open.
     ///
     /// # Errors
-    /// Returns the errors of [`open`](Self::open).
+    /// The errors of [`open`](Self::open).
     pub fn set_many_writers(path: &Path, options: &FileOptions, are_many: bool) -> Result<()> {
         let as_noted = FileOptions {
             sharing: Sharing::OneWriter,
@@ -166,15 +168,15 @@ impl RedbFile {
     /// Opens a file for reading.
     ///
     /// # Errors
-    /// Returns the errors of [`open`](Self::open), and [`EngineError::NeedsRecovery`].
+    /// The errors of [`open`](Self::open), and [`EngineError::NeedsRecovery`].
     pub fn open_read_only(path: &Path, options: &FileOptions) -> Result<Self> {
         Self::open_for(path, Access::Read, options)
     }
 
-    /// Closes the file and returns errors, which dropping it would ignore.
+    /// Closes the file and returns the errors, which dropping the value would ignore.
     ///
     /// # Errors
-    /// [`EngineError::Io`] and others of redb.
+    /// [`EngineError::Io`] and other errors of redb.
     pub fn close(self) -> Result<()> {
         let database = self.database.into_inner()?;
         catch_engine_panic(|| match database {
@@ -183,32 +185,32 @@ impl RedbFile {
         })
     }
 
-    /// Closes the file, which cuts it behind its last page. If a good part of it was never written all the
-    /// same, its last pages are moved to where there is room before them, which costs about as much as was
-    /// written.
+    /// Closes the file, which truncates it after its last page. If a considerable part of the file
+    /// was never written, moves the last pages to free room at lower offsets, which costs about as
+    /// much as writing them did.
     ///
     /// # Errors
-    /// Returns the errors of [`close`](Self::close) and [`open`](Self::open).
+    /// The errors of [`close`](Self::close) and [`open`](Self::open).
     pub fn close_packed(self, path: &Path, options: &FileOptions) -> Result<()> {
         let has_peers = self.has_peers;
         self.close()?;
-        // Packing has the file alone, and others wait for it.
+        // Packing needs exclusive access, for which other processes would have to wait.
         if has_peers || !is_sparse(path, options)? {
             return Ok(());
         }
         match Self::open(path, options) {
             Ok(file) => file.pack(|| Ok(())),
-            // Somebody else has it now, and it is closed well.
+            // Another process has opened the file meanwhile. This handle has closed it properly.
             Err(EngineError::Locked { .. }) => Ok(()),
             Err(error) => Err(error),
         }
     }
 
-    /// Moves pages to the front until none can be moved, cuts the file behind the last one, and
-    /// closes it. Calls `notify` after each pass; an error ends it.
+    /// Moves pages to lower offsets until no page can move, truncates the file after its last page,
+    /// and closes it. Calls `notify` after each pass, and stops if that returns an error.
     ///
     /// # Errors
-    /// Returns the errors of [`close`](Self::close), [`EngineError::ReadOnly`], and those of `notify`.
+    /// The errors of [`close`](Self::close), [`EngineError::ReadOnly`], and the error of `notify`.
     pub fn pack<E: From<EngineError>>(
         mut self,
         mut notify: impl FnMut() -> Result<(), E>,
@@ -219,10 +221,10 @@ impl RedbFile {
         Ok(self.close()?)
     }
 
-    /// Begins to read the last commit.
+    /// Begins a transaction that reads the last commit.
     ///
     /// # Errors
-    /// Returns the errors of redb.
+    /// The errors of redb.
     pub fn begin_read(&self) -> Result<ReadTransaction> {
         Ok(match self.database.get()? {
             Handle::Writable(database) => database.begin_read()?,
@@ -230,10 +232,10 @@ impl RedbFile {
         })
     }
 
-    /// Begins to write. Waits for another write transaction to end.
+    /// Begins a write transaction. Waits until no other one is open.
     ///
     /// # Errors
-    /// [`EngineError::ReadOnly`], and those of redb.
+    /// [`EngineError::ReadOnly`], and the errors of redb.
     pub fn begin_write(&self) -> Result<WriteTransaction> {
         match self.database.get()? {
             Handle::Writable(database) => Ok(database.begin_write()?),
@@ -249,13 +251,13 @@ impl RedbFile {
     }
 }
 
-/// Commits changes that need not be in the file after a crash. They are once a later commit is durable.
+/// Commits changes without syncing them. A crash may lose them until a later commit is durable.
 ///
-/// At a commit the engine computes the checksums of all pages that the transaction has written: it reads
-/// again, and writes again, those that were too many for its cache. Commits of less than that save both.
+/// A commit computes the checksums of all pages that its transaction has written. If these exceed
+/// the cache, the engine rereads and rewrites the rest. Smaller commits avoid that.
 ///
 /// # Errors
-/// Returns the errors of redb.
+/// The errors of redb.
 pub fn commit_without_sync(mut write: WriteTransaction) -> Result<()> {
     write
         .set_durability(redb::Durability::None)
@@ -263,12 +265,12 @@ pub fn commit_without_sync(mut write: WriteTransaction) -> Result<()> {
     Ok(write.commit()?)
 }
 
-/// Verifies the checksums of all pages, and rebuilds the list of free pages. Returns whether that
-/// list was right. redb does it in one step: `notify` is called before and after it, with the number
-/// of bytes done and the total.
+/// Verifies the checksums of all pages and rebuilds the list of free pages. Returns true if the
+/// list was right. redb does this in one step, so `notify` is called only before and after it, with
+/// the number of bytes done and the total.
 ///
 /// # Errors
-/// Returns the errors of [`RedbFile::open`], [`EngineError::Corrupt`], and those of `notify`.
+/// The errors of [`RedbFile::open`], [`EngineError::Corrupt`], and the error of `notify`.
 pub fn verify_pages<E: From<EngineError>>(
     path: &Path,
     options: &FileOptions,
@@ -282,10 +284,10 @@ pub fn verify_pages<E: From<EngineError>>(
     Ok(is_right)
 }
 
-/// Opens a file that exists, and looks at its first bytes before the engine does, which would make a
-/// database of an empty file.
+/// Opens an existing file. Examines its first bytes before the engine sees them, because the engine
+/// would turn an empty file into a database.
 ///
-/// Also returns how it is shared, which is noted in the file.
+/// Also returns how processes share the file, which the file records.
 fn open_file(path: &Path, access: Access, options: &FileOptions) -> Result<(OpenFile, Sharing)> {
     check_engine()?;
     let file = OpenFile::open(path, access, options)?;
@@ -327,7 +329,8 @@ fn open_file(path: &Path, access: Access, options: &FileOptions) -> Result<(Open
     Ok((file, sharing))
 }
 
-/// Notes in a file that this process alone has open whether several processes take turns in writing it.
+/// Records in a file whether several processes may take turns to write it. No other process may
+/// have the file open.
 ///
 /// # Errors
 /// [`EngineError::Io`].
@@ -339,15 +342,15 @@ fn note_writers(path: &Path, options: &FileOptions, are_many: bool) -> Result<()
     file.sync_data().map_err(writing)
 }
 
-/// Returns true if a good part of a file was never written: the engine has doubled it to have room, and filled
-/// it from both ends.
+/// Returns true if a considerable part of a file was never written. The engine doubles a file to
+/// make room, and fills it from both ends.
 fn is_sparse(path: &Path, options: &FileOptions) -> Result<bool> {
     let (length_bytes, disk_bytes) = file_size(path, options)?;
     let unwritten_bytes = length_bytes.saturating_sub(disk_bytes);
     Ok(unwritten_bytes > MIN_UNWRITTEN_BYTES.max(length_bytes / MIN_UNWRITTEN_PART))
 }
 
-/// Returns the length of a file, and its bytes on disk.
+/// Returns the length of a file and its size on disk, in bytes.
 ///
 /// # Errors
 /// [`EngineError::Io`].
@@ -364,8 +367,8 @@ mod tests {
 
     const ROWS: TableDefinition<'static, u64, &[u8]> = TableDefinition::new("rows");
 
-    /// Returns the length of a file in pages, after this number of rows of a page each were written
-    /// at once.
+    /// Returns the length in pages of a file into which this number of rows, each a page long, were
+    /// written at once.
     fn length_pages(rows: u64, options: &FileOptions) -> u64 {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
@@ -389,11 +392,11 @@ mod tests {
             ..options.clone()
         };
         for rows in [0, 1, 100, 600, 1_100, 3_000, 5_000] {
-            // A page in some eighty names the others.
+            // One page refers to about eighty others.
             let pages = length_pages(rows, &at_once);
             assert!(pages <= rows + rows / 40 + 30, "{pages} for {rows}");
         }
-        // The engine's own way: it has doubled the file beyond 2,177 pages, and filled the last.
+        // Without it, the engine doubles the file beyond 2,177 pages and fills the last ones.
         assert!(length_pages(3_000, &options) > 4_000);
     }
 }

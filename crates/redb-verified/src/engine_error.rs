@@ -1,4 +1,4 @@
-//! The error of the crate, and the errors that pass through the engine on their way to it.
+//! The error of the crate, and the errors that the engine passes on to it.
 
 use std::io::ErrorKind;
 use std::panic::Location;
@@ -6,21 +6,22 @@ use std::path::{Path, PathBuf};
 
 use crate::page_layout::PAGE_BYTES;
 
-/// An error of a file. The variants differ in what the caller can do about them.
+/// An error of a file. Variants are grouped by what the caller can do about them.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EngineError {
-    /// An invariant of this crate is broken, or a program panicked without a failure of the file before.
+    /// A broken invariant of this crate, or a panic without an earlier failure of the file. Please
+    /// report it.
     #[error("internal error: {what} ({file}:{line}); please report this as a bug")]
     Bug {
-        /// The statement that does not hold.
+        /// The condition that is broken.
         what: String,
         /// The source file of the check.
         file: &'static str,
         /// Its line.
         line: u32,
     },
-    /// A new file met one that exists. It was not touched.
+    /// A file with this name exists, so none was created. The existing file is unchanged.
     #[error("{} already exists", path.display())]
     AlreadyExists {
         /// The file.
@@ -32,23 +33,23 @@ pub enum EngineError {
         /// The file.
         path: PathBuf,
     },
-    /// The file is something else. It was not touched.
+    /// The file is not of this kind. It is unchanged.
     #[error("{} is not a file of verified pages: {reason}", path.display())]
     Foreign {
         /// The file.
         path: PathBuf,
-        /// The reason why it was refused.
+        /// Why the file was refused.
         reason: String,
     },
-    /// The pages of the file are laid out in a way that this release does not know. The file need
-    /// not be damaged, and it was not touched.
+    /// The pages of the file have a layout that this release does not know. The file may be intact.
+    /// It is unchanged.
     #[error("the pages are laid out in a way that this release does not know: {found}")]
     UnknownLayout {
         /// A description of what was found and what was expected.
         found: String,
     },
-    /// The program was linked with a release of redb that lays out pages in a way that this crate does not
-    /// know. No file was touched.
+    /// The program is linked with a release of redb whose page layout this crate does not know. No
+    /// file was changed.
     #[error("this release of redb lays out pages in a way that this crate does not know: {detail}")]
     UntriedEngine {
         /// A description of the difference.
@@ -57,7 +58,7 @@ pub enum EngineError {
     /// The file is damaged.
     #[error("damaged: {place}: {detail}")]
     Corrupt {
-        /// The page, or the part of the file. Pages begin with [`PAGE_PLACE`].
+        /// The damaged page or part of the file. For a page it begins with [`PAGE_PLACE`].
         place: String,
         /// A description of what was found there and what was expected.
         detail: String,
@@ -67,10 +68,12 @@ pub enum EngineError {
     Locked {
         /// The file.
         path: PathBuf,
-        /// The process that has it: its program and its number where the system shows them.
+        /// The process that has the file open: its program and process number, if the system shows
+        /// them.
         holder: String,
     },
-    /// A process has the file open that shares files in another way, because it was built with another release.
+    /// Another process that was built with another release has the file open, and shares files in a
+    /// different way.
     #[error(
         "{} is open in a process that was built with another release, which shares files differently; \
          close it first",
@@ -80,20 +83,20 @@ pub enum EngineError {
         /// The file.
         path: PathBuf,
     },
-    /// The file system has no locks. Nothing was written.
+    /// The file system does not support locks. Nothing was written.
     #[error("{} cannot be locked: its file system has no locks", path.display())]
     LocksUnsupported {
         /// The file.
         path: PathBuf,
     },
-    /// The file system locks no ranges of bytes. The file is opened for one process then.
+    /// The file system cannot lock ranges of bytes. Only one process can then open the file.
     #[doc(hidden)]
     #[error("the file system locks no ranges of bytes")]
     RangeLocksUnsupported,
-    /// The file was opened in another process, from which this one was forked.
+    /// The file was opened in another process, of which this one is a fork.
     #[error("the file was opened before a fork, in another process")]
     Forked,
-    /// The file was not closed properly, and must be opened for writing before it can be read.
+    /// The file was not closed properly. Open it for writing before reading it.
     #[error("{} was not closed properly; open it once for writing, which repairs it", path.display())]
     NeedsRecovery {
         /// The file.
@@ -108,28 +111,28 @@ pub enum EngineError {
         /// The earlier failure.
         reason: String,
     },
-    /// The operating system refused an operation on a file.
+    /// The operating system reported an error.
     #[error("{action}: {source}")]
     Io {
         /// A description of the action that failed, with the file's name where it is known.
         action: String,
-        /// The system's answer.
+        /// The error of the system.
         #[source]
         source: std::io::Error,
     },
-    /// redb reported an error that has no variant here.
+    /// An error of redb that has no variant here.
     #[error("storage: {0}")]
     Storage(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
-/// A result with an [`EngineError`].
+/// A result whose error is [`EngineError`].
 pub type Result<T, E = EngineError> = std::result::Result<T, E>;
 
 /// The prefix of the places of damaged pages in [`EngineError::Corrupt`].
 pub const PAGE_PLACE: &str = "page at byte ";
 
 impl EngineError {
-    /// The error of a broken invariant, at the line of the caller.
+    /// Returns the error of a broken invariant, with the line of the caller.
     #[track_caller]
     pub(crate) fn bug(what: impl Into<String>) -> Self {
         Self::bug_at(what, Location::caller())
@@ -158,7 +161,7 @@ impl EngineError {
         }
     }
 
-    /// Returns the error of giving a file a name, such as "creating".
+    /// Returns the error of an operation on a file's name, such as "creating".
     pub(crate) fn naming(action: &str, path: &Path, source: std::io::Error) -> Self {
         match source.kind() {
             ErrorKind::AlreadyExists => Self::AlreadyExists { path: path.into() },
@@ -166,7 +169,7 @@ impl EngineError {
         }
     }
 
-    /// Returns the error of opening a file that must be there.
+    /// Returns the error of opening a file that should exist.
     pub(crate) fn opening(path: &Path, source: std::io::Error) -> Self {
         match source.kind() {
             ErrorKind::NotFound => Self::NotFound { path: path.into() },
@@ -182,7 +185,8 @@ impl EngineError {
         }
     }
 
-    /// Returns the error of a file that another process has; the one who waits for it finds out which.
+    /// Returns the error for a file that another process has open. The waiting code finds out which
+    /// process it is.
     pub fn locked(path: &Path) -> Self {
         Self::Locked {
             path: path.into(),
@@ -190,7 +194,8 @@ impl EngineError {
         }
     }
 
-    /// Wraps an error for its way through redb, behind which it is taken out of [`std::io::Error`] again.
+    /// Wraps an error so that it can pass through redb as a [`std::io::Error`] and be unwrapped
+    /// afterwards.
     pub(crate) fn for_redb(self) -> std::io::Error {
         let kind = match self {
             Self::Corrupt { .. } | Self::UnknownLayout { .. } => ErrorKind::InvalidData,
@@ -200,7 +205,7 @@ impl EngineError {
         std::io::Error::new(kind, self)
     }
 
-    /// Returns an error of redb that came of opening a file.
+    /// Converts an error that redb returned when it opened a file.
     pub(crate) fn opening_in_redb(path: &Path, error: redb::DatabaseError) -> Self {
         match error {
             redb::DatabaseError::DatabaseAlreadyOpen => Self::locked(path),
@@ -270,8 +275,8 @@ pub(crate) fn damaged(offset: u64, detail: &'static str) -> std::io::Error {
     EngineError::corrupt(format!("{PAGE_PLACE}{offset}"), detail).for_redb()
 }
 
-/// Refuses a file with partial pages behind the head, before anything is read or written: verifying
-/// it would find damage where there is none.
+/// Refuses a file whose length after the head is not a whole number of pages, before anything is
+/// read or written. Verification would report damage where there is none.
 pub(crate) fn refuse_partial_pages(
     offset: u64,
     length: usize,

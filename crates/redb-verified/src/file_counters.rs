@@ -1,9 +1,9 @@
-//! Counters of the reads and writes of an open file, which all threads share.
+//! Counters of the reads and writes of an open file. All threads share them.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-/// A number that all threads share. Nothing else depends on the order in which they see it change.
+/// A number that all threads share. The order in which threads see its changes does not matter.
 #[derive(Debug, Default)]
 pub struct Counter(AtomicU64);
 
@@ -20,38 +20,39 @@ impl Counter {
 
     /// Adds to the number and returns the sum.
     pub fn add(&self, value: u64) -> u64 {
-        // An atomic wraps at 2^64, which no count of events reaches.
+        // An atomic wraps at 2^64, a number that no count of events reaches.
         self.0.fetch_add(value, Relaxed).wrapping_add(value)
     }
 
-    /// Subtracts from the number, which is at least as great.
+    /// Subtracts from the number, which must not be smaller than `value`.
     pub fn subtract(&self, value: u64) {
         let before = self.0.fetch_sub(value, Relaxed);
         debug_assert!(before >= value, "{value} taken from a count of {before}");
     }
 
-    /// Raises the number to `value` if it is less, and returns the former number.
+    /// Raises the number to `value` if it is smaller, and returns the old number.
     pub fn raise(&self, value: u64) -> u64 {
         self.0.fetch_max(value, Relaxed)
     }
 }
 
-/// Buckets of a histogram, each twice as long as the one before.
+/// The number of buckets in a histogram. Each bucket spans twice the range of the one before.
 const BUCKETS: usize = 32;
 
-/// Durations as they are recorded, counted by their length.
+/// Recorded durations, counted by length.
 #[derive(Debug, Default)]
 pub struct Histogram {
-    /// Sum of all durations.
+    /// The sum of all durations.
     pub total_nanos: Counter,
     /// The longest duration.
     pub longest_nanos: Counter,
-    /// Number of durations by length. Bucket i ends before 2^i microseconds; the last one has no end.
+    /// The number of durations of each length. Bucket i ends before 2^i microseconds; the last one
+    /// is unbounded.
     pub buckets: [Counter; BUCKETS],
 }
 
 impl Histogram {
-    /// Records one duration and returns the longest one before it.
+    /// Records a duration, and returns the longest one recorded before it.
     pub fn record(&self, duration: Duration) -> Duration {
         // 2^64 nanoseconds are 584 years.
         let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
@@ -68,17 +69,17 @@ impl Histogram {
 /// Counters of an open file.
 #[derive(Debug, Default)]
 pub struct FileCounters {
-    /// Reads of the file, including those of opening it.
+    /// Reads of the file, including those that opened it.
     pub reads: Counter,
     /// Bytes read.
     pub read_bytes: Counter,
-    /// Writes to the file, including those of creating or recovering it.
+    /// Writes to the file, including those that created or recovered it.
     pub writes: Counter,
     /// Bytes written.
     pub written_bytes: Counter,
     /// Syncs of the file.
     pub syncs: Histogram,
-    /// Waits for the turn to write a file that other processes write, too: one for each turn.
+    /// Waits for a turn to write a file that several processes write, one for each turn.
     pub turn_waits: Histogram,
     has_failed: AtomicBool,
 }
@@ -98,7 +99,8 @@ impl FileCounters {
         self.has_failed.store(true, Relaxed);
     }
 
-    /// Returns true once a page was damaged, or an access to the file was refused.
+    /// Returns true if a page was damaged or an access to the file was refused since the file was
+    /// opened.
     pub fn has_failed(&self) -> bool {
         self.has_failed.load(Relaxed)
     }

@@ -1,9 +1,10 @@
-//! The bytes of the journal, which is behind the engine's pages while a writer has the file open:
-//! the pages of small commits side by side, until they are written to their places.
+//! The encoding of the journal. While a writer has the file open, the journal follows the engine's
+//! pages. It holds the pages of small commits side by side until they are written to their places.
 //!
-//! A disk writes sectors as a whole, and a crash leaves any of those that were not synced. So every
-//! sector contains the number of its record, and a checksum: after a crash, a missing part of a
-//! record is a sector of another record, and a sector that belongs to no record is damage.
+//! A disk writes whole sectors, and a crash may leave any subset of the sectors that were not
+//! synced. Every sector therefore contains the number of its record and a checksum. After a crash,
+//! a missing part of a record is a sector of another record, and a sector that belongs to no record
+//! is damage.
 
 use std::collections::BTreeMap;
 use std::io::Result;
@@ -13,17 +14,18 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::page_layout::{PAGE_BYTES, array, copy, u32_at, u64_at};
 
-/// Length of the note behind the sealed head, in the same sector.
+/// The length of the note, which follows the sealed head in the same sector.
 pub(crate) const NOTE_BYTES: usize = 32;
 
-/// The place of the journal, and the number of its first record.
+/// The location of the journal and the number of its first record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Note {
-    /// The offset at which the engine's pages end and the journal begins; 0 without a journal.
+    /// The offset at which the engine's pages end and the journal begins, or 0 without a journal.
     pub(super) offset: u64,
     /// The length of the journal.
     pub(super) bytes: u64,
-    /// Records ascend by one from this number on. No two attempts to write one have the same number.
+    /// Record numbers ascend by one, beginning with this number. No two attempts to write a record
+    /// have the same number.
     pub(super) number: u64,
 }
 
@@ -50,17 +52,18 @@ impl Note {
     }
 }
 
-/// Where the number of the last published record is: in its own sector, so that writing it cannot damage the head.
+/// The offset of the number of the last published record. It has a sector to itself, so that
+/// writing it cannot damage the head.
 pub(crate) const PUBLISHED_OFFSET: usize = 512;
 
-/// Length of a published number with its checksum.
+/// The length of a published number with its checksum.
 pub(crate) const PUBLISHED_BYTES: usize = 16;
 
-/// Where it is noted whether several processes take turns in writing the file, in the form of a published number. This
-/// is written once, and so in its own sector.
+/// The offset of the record of whether several processes take turns to write the file. It has the
+/// form of a published number, is written once, and has a sector to itself.
 pub(crate) const WRITERS_OFFSET: usize = 1_024;
 
-/// Encodes the number of the last record that is synced. Other processes read the records up to that one.
+/// Encodes the number of the last synced record. Other processes read the records up to that one.
 pub(crate) fn encode_published(number: u64) -> [u8; PUBLISHED_BYTES] {
     let number = number.to_le_bytes();
     let mut bytes = [0; PUBLISHED_BYTES];
@@ -71,32 +74,33 @@ pub(crate) fn encode_published(number: u64) -> [u8; PUBLISHED_BYTES] {
     bytes
 }
 
-/// Parses the number of the last published record. Zeros mean that none was ever published. Returns `None` for bytes
-/// that are being written.
+/// Parses the number of the last published record. Zeros mean that none was published. Returns
+/// `None` if the bytes are being written.
 pub(crate) fn parse_published(bytes: &[u8; PUBLISHED_BYTES]) -> Option<u64> {
     let number = u64_at(bytes, 0)?;
     let is_never = bytes.iter().all(|byte| *byte == 0);
     (is_never || encode_published(number) == *bytes).then_some(number)
 }
 
-/// A page without the zeros that it ends with.
+/// A page without its trailing zeros.
 pub(super) type JournaledPage = Box<[u8]>;
 
 const SECTOR_BYTES: usize = 512;
 
-/// Bytes of a record in one sector; its number, the place of the sector and the count of sectors follow,
-/// and the checksum.
+/// The number of payload bytes in a sector. The record's number, the sector's position, the number
+/// of sectors and the checksum follow them.
 const PAYLOAD_BYTES: usize = SECTOR_BYTES - 24;
 const CHECKED_BYTES: usize = SECTOR_BYTES - 8;
 
-/// Number and length of a page.
+/// The length of a page's number and length.
 const PAGE_HEAD_BYTES: usize = 10;
 
-/// Returns the record of some pages: whole pages of bytes, of which the sectors behind the last one are zeros.
+/// Encodes pages as a record. The record is a whole number of pages long; sectors after its end are
+/// zeros.
 pub(crate) fn encode_record(number: u64, pages: &BTreeMap<u64, JournaledPage>) -> Vec<u8> {
     let lengths = pages.values().map(|page| PAGE_HEAD_BYTES + page.len());
     let mut stream = Vec::with_capacity(4 + lengths.sum::<usize>());
-    // There are fewer pages than a record has bytes, and a page has fewer bytes than 16 bits count.
+    // A record has fewer pages than bytes, and the length of a page fits 16 bits.
     stream.extend((pages.len() as u32).to_le_bytes());
     for (place, page) in pages {
         stream.extend(place.to_le_bytes());
@@ -120,7 +124,7 @@ pub(crate) fn encode_record(number: u64, pages: &BTreeMap<u64, JournaledPage>) -
     record
 }
 
-/// One sector, as far as it is one.
+/// A parsed sector.
 enum Sector<'a> {
     /// Zeros: nothing was written here.
     Empty,
@@ -152,27 +156,27 @@ impl<'a> Sector<'a> {
     }
 }
 
-/// The record found at one place of a journal.
+/// The result of looking for a record at one position of a journal.
 enum FoundRecord {
-    /// The payload of the whole record with the number that was looked for, and its bytes in the journal.
+    /// The payload of the whole record with the expected number, and its length in the journal.
     Record(Vec<u8>, u64),
     /// The record was never written, or a crash has left a part of it.
     Nothing,
-    /// At this byte of the journal.
+    /// Damage at this byte of the journal.
     Damage(u64),
 }
 
 /// The contents of a journal.
 #[derive(Debug, Default)]
 pub(crate) struct JournalRecords {
-    /// The newest of each page.
+    /// The newest version of each page.
     pub(super) pages: BTreeMap<u64, JournaledPage>,
     pub(super) count: u64,
-    /// The byte of the journal at which it is damaged, behind which nothing can be read.
+    /// The byte at which the journal is damaged. Nothing after it can be read.
     pub(super) damage: Option<u64>,
 }
 
-/// Reads the records of a journal of some bytes, which has `first` as its first number.
+/// Reads the records of a journal of some bytes. `first` is the number of its first record.
 pub(crate) fn read_records(
     bytes: u64,
     first: u64,
@@ -183,7 +187,8 @@ pub(crate) fn read_records(
     loop {
         match read_record(at, bytes, first + records.count, read)? {
             FoundRecord::Nothing => {
-                // A record is begun when those before it are synced: one that has others behind it was whole.
+                // A record is begun only after those before it are synced. If other records follow
+                // it, it was complete.
                 let is_behind = has_record_behind(at, bytes, first + records.count, read)?;
                 records.damage = is_behind.then_some(at);
                 return Ok(records);
@@ -205,14 +210,15 @@ pub(crate) fn read_records(
     }
 }
 
-/// The pages of published records, and the byte of the journal behind the last of them.
+/// The pages of published records, and the byte of the journal after the last of them.
 pub(super) struct PublishedRecords {
     pub(super) pages: BTreeMap<u64, JournaledPage>,
     pub(super) end: u64,
 }
 
-/// Reads the records of a journal of `bytes` with these numbers, of which the first one begins at the byte `at`.
-/// Returns `None` if one of them is not there as a whole: then the writer has emptied the journal meanwhile.
+/// Reads the records of a journal of `bytes` with these numbers, beginning at the byte `at`.
+/// Returns `None` if a record is incomplete, which means that the writer has emptied the journal
+/// meanwhile.
 pub(crate) fn read_published_records(
     at: u64,
     bytes: u64,
@@ -237,19 +243,19 @@ pub(crate) fn read_published_records(
     Ok(Some(records))
 }
 
-/// The records behind the published ones of a journal.
+/// The records after the published ones of a journal.
 pub(super) struct UnpublishedRecords {
     pub(super) pages: BTreeMap<u64, JournaledPage>,
-    /// The byte of the journal behind the whole ones.
+    /// The byte of the journal after the complete records.
     pub(super) end: u64,
-    /// The number behind theirs.
+    /// The number of the record after the complete ones.
     pub(super) next_number: u64,
-    /// True if the writer has ended in the midst of a further one.
+    /// True if the writer ended while it wrote another record.
     pub(super) has_part: bool,
 }
 
-/// Reads the whole records from a byte on, of which the first has the number `first`: the writer has ended before it
-/// could publish them.
+/// Reads the complete records that begin at a byte, of which the first has the number `first`. A
+/// writer ended before it could publish them.
 pub(crate) fn read_unpublished_records(
     at: u64,
     bytes: u64,
@@ -288,7 +294,8 @@ pub(crate) fn read_unpublished_records(
     Ok(records)
 }
 
-/// Returns true if a sector from some byte of a journal on is of a later record than the one with `number`.
+/// Returns true if a sector at or after some byte of a journal belongs to a later record than
+/// `number`.
 fn has_record_behind(
     at: u64,
     bytes: u64,
@@ -369,7 +376,7 @@ fn read_record(
     })
 }
 
-/// Returns the pages of a record; `None` if its bytes make no sense.
+/// Returns the pages of a record, or `None` if its bytes are not valid.
 fn pages_of(stream: &[u8]) -> Option<Vec<(u64, JournaledPage)>> {
     let count = u32_at(stream, 0)?;
     let mut pages = Vec::new();
@@ -388,9 +395,9 @@ fn pages_of(stream: &[u8]) -> Option<Vec<(u64, JournaledPage)>> {
     Some(pages)
 }
 
-/// Cuts the zeros off the end of a page, as far as parts of it are zeros as a whole.
+/// Cuts the trailing zeros off a page, in whole parts.
 pub(crate) fn trimmed(page: &[u8]) -> JournaledPage {
-    // Not `all`: the processor compares many bytes at once if all of them are looked at.
+    // Not `all`: the processor compares many bytes at once if the code examines every byte.
     let is_zeros = |part: &&[u8]| part.iter().fold(0, |bits, byte| bits | byte) == 0;
     let zeros = page.rchunks(64).take_while(is_zeros);
     let zeros: usize = zeros.map(<[u8]>::len).sum();

@@ -1,18 +1,21 @@
-//! A file whose small commits are first written to a journal.
+//! A file that first writes small commits to a journal.
 //!
-//! A commit of one document changes several pages at different places, and a disk takes several
-//! times as long for these as for pages side by side. So written pages wait in memory until the
-//! engine syncs. Then they are appended to the journal behind the engine's pages, in one write and
-//! one sync. They are written to their places when the journal is full, before a large commit, and
-//! when the file is closed.
+//! A commit of one document changes several pages at different offsets. A disk takes several times
+//! as long for these as for adjacent pages. Written pages therefore wait in memory until the engine
+//! syncs. They are then appended to the journal, which follows the engine's pages, with one write
+//! and one sync. They are written to their places when the journal is full, before a large commit,
+//! and when the file is closed.
 //!
-//! - Places of pages are written only when the journal has nothing that could be written over them later: a
-//!   large commit begins with a checkpoint, and ends as it would without a journal.
-//! - A checkpoint writes the pages, syncs, and then moves the note in the head on to the next number, which
-//!   empties the journal. A crash before that leaves a journal that is written to its places once more.
-//! - Who opens a file for reading takes the pages of a journal into memory, and writes nothing.
-//! - Other processes read the file meanwhile. They read the records up to the one whose number the writer has
-//!   published, which it does after the sync, and look for newer ones whenever they read the head.
+//! - A page is written to its place only if the journal contains nothing that could overwrite it
+//!   later. A large commit therefore begins with a checkpoint, and then proceeds as without a
+//!   journal.
+//! - A checkpoint writes the pages, syncs, and advances the number in the head's note, which
+//!   empties the journal. A crash before that leaves a journal that is replayed.
+//! - A handle that opens a file for reading loads the pages of the journal into memory, and writes
+//!   nothing.
+//! - Other processes may read the file meanwhile. They read the records up to the number that the
+//!   writer has published, which it does after the sync. They look for newer records whenever they
+//!   read the head.
 
 use std::collections::BTreeMap;
 use std::io::{Error, ErrorKind, Result};
@@ -37,17 +40,17 @@ use crate::process::IgnorePoison;
 
 const PAGE: u64 = PAGE_BYTES as u64;
 
-/// The part that a handle plays among those of other processes.
+/// The role of a handle among other processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// Nobody else has the file open.
+    /// No other process has the file open.
     #[default]
     Alone,
     /// This handle writes, and other processes may read.
     Publisher,
     /// This handle reads, and another process may write.
     Follower,
-    /// This handle and those of other processes take turns in writing, and all of them read.
+    /// This handle and other processes take turns to write, and all of them read.
     Peer,
 }
 
@@ -63,20 +66,20 @@ impl Role {
     }
 }
 
-/// A follower meets bytes that are being written. They are whole after some microseconds, unless the writer has
-/// ended in the midst of them.
+/// The number of times a follower rereads bytes that are being written. They are complete after
+/// some microseconds, unless the writer has ended in between.
 const FOLLOW_ATTEMPTS: u32 = 200;
 pub(crate) const FOLLOW_PAUSE: Duration = Duration::from_micros(500);
 
-/// Pages that are written to their places at once.
+/// The maximum size of adjacent pages that are written to their places at once.
 const MAX_WRITE_BYTES: usize = 1 << 20;
 
-/// Pages that are not at their places yet.
+/// The pages that have not been written to their places.
 #[derive(Debug, Default)]
 pub(crate) struct WaitingPages {
-    /// Pages of commits, which are in the journal.
+    /// The pages of commits that are in the journal.
     journaled: BTreeMap<u64, JournaledPage>,
-    /// Pages written since the last sync.
+    /// The pages written since the last sync.
     unsynced: BTreeMap<u64, JournaledPage>,
 }
 
@@ -94,7 +97,7 @@ impl WaitingPages {
             .any(|waiting| waiting.range(pages.clone()).next().is_some())
     }
 
-    /// Puts the waiting pages of a range of bytes over the contents of the file.
+    /// Replaces a range of bytes from the file by the waiting pages in that range.
     pub(crate) fn cover(&self, offset: u64, out: &mut [u8]) {
         for (place, part) in (offset / PAGE..).zip(out.chunks_mut(PAGE_BYTES)) {
             if let Some(bytes) = self.get(place) {
@@ -105,7 +108,7 @@ impl WaitingPages {
     }
 }
 
-/// Returns true if an error means that the disk is full, or the limit of this file is reached.
+/// Returns true if an error means that the disk is full or the file has reached its limit.
 fn is_full(error: &Error) -> bool {
     matches!(
         error.kind(),
@@ -113,7 +116,7 @@ fn is_full(error: &Error) -> bool {
     )
 }
 
-/// A bit for each page of the file.
+/// A set of pages of the file, with one bit for each.
 #[derive(Debug, Default)]
 pub(crate) struct PageSet(Vec<u64>);
 
@@ -123,7 +126,7 @@ impl PageSet {
         word.is_some_and(|word| word >> (page % 64) & 1 == 1)
     }
 
-    /// Returns true if the page is new.
+    /// Adds a page. Returns true if the set did not contain it.
     pub(crate) fn insert(&mut self, page: u64) -> bool {
         let is_new = !self.has(page);
         let index = (page / 64) as usize;
@@ -144,28 +147,29 @@ impl PageSet {
 /// The state of the writer.
 #[derive(Debug, Default)]
 struct Writing {
-    /// As it is in the file.
+    /// The note in the file.
     note: Note,
     /// The number of the next record.
     next_number: u64,
-    /// Bytes of the journal that have records.
+    /// The number of bytes of the journal that contain records.
     used_bytes: u64,
-    /// Syncs since the file was opened or changed its length.
+    /// The number of syncs since the file was opened or changed its length.
     syncs: u32,
-    /// Pages are written to their places until the next sync.
+    /// True if pages are written to their places until the next sync.
     is_in_place: bool,
-    /// Pages were written to their places before the last sync, and nothing was written since.
+    /// True if pages were written to their places before the last sync, and nothing was written
+    /// since.
     is_after_places: bool,
-    /// The head of a commit whose first sync was left out, because a record makes both phases one.
+    /// The head of a commit whose first sync was left out, because one record makes both phases
+    /// one.
     first_phase: Option<JournaledPage>,
-    /// Pages that have room on the disk for certain: they were written to their places.
+    /// The pages that certainly have room on disk, because they were written to their places.
     placed: PageSet,
-    /// The journal was left by a crash: it has to be emptied before anything is written.
+    /// True if a crash has left the journal. It must be emptied before anything is written.
     is_left_over: bool,
     /// True while no other process may write.
     has_turn: bool,
-    /// True if a write or a sync has failed, so that only opening the file again shows its
-    /// contents.
+    /// True after a failed write or sync. Only opening the file again shows its contents.
     has_failed: bool,
 }
 
@@ -184,7 +188,7 @@ pub(crate) struct JournaledFile {
 }
 
 impl JournaledFile {
-    /// Creates the file without reading anything: the engine locks it first.
+    /// Creates the value without reading the file, because the engine locks the file first.
     pub(crate) fn new(file: OpenFile, limits: JournalLimits, role: Role) -> Self {
         Self {
             file,
@@ -198,15 +202,15 @@ impl JournaledFile {
         }
     }
 
-    /// Opens a file that is locked already and may be damaged. Also returns the byte at which the
-    /// journal is damaged: the commits from there on cannot be read.
+    /// Opens a file that is locked and may be damaged. Also returns the byte at which the journal
+    /// is damaged, if it is; later commits cannot be read.
     pub(crate) fn open_damaged(file: OpenFile) -> Result<(Self, Option<u64>)> {
         let journaled = Self::new(file, JournalLimits::NONE, Role::Alone);
         let damage = journaled.load(&mut journaled.writing.lock().ignore_poison())?;
         Ok((journaled, damage))
     }
 
-    /// Reads the journal, unless that is done.
+    /// Reads the journal, unless it has been read.
     fn loaded(&self) -> Result<()> {
         if self.is_loaded.load(Ordering::Acquire) {
             return Ok(());
@@ -227,7 +231,7 @@ impl JournaledFile {
         Ok(writing)
     }
 
-    /// Reads note and journal, which must not be damaged.
+    /// Reads the note and the journal. Damage is an error.
     fn load_whole(&self, writing: &mut Writing) -> Result<()> {
         let Some(place) = self.load(writing)? else {
             return Ok(());
@@ -238,7 +242,7 @@ impl JournaledFile {
         Err(damaged(place, detail))
     }
 
-    /// Reads note and journal, as far as it is not damaged; returns the byte at which it is.
+    /// Reads the note and the journal up to any damage. Returns the byte at which it is damaged.
     fn load(&self, writing: &mut Writing) -> Result<Option<u64>> {
         let length = self.file.len()?;
         let mut start = [0; SEALED_HEAD_BYTES + NOTE_BYTES];
@@ -254,7 +258,7 @@ impl JournaledFile {
             None if sealed.first_chunk().is_some_and(is_head) => {
                 (Note::default(), Some(SEALED_HEAD_BYTES as u64))
             }
-            // The reader of the head reports what is wrong with it.
+            // The reader of the head will report what is wrong with it.
             None => (Note::default(), None),
         };
         let mut records = JournalRecords::default();
@@ -262,13 +266,13 @@ impl JournaledFile {
             let read = |at: u64, out: &mut [u8]| self.read_file(note.offset + at, out);
             let there = length.saturating_sub(note.offset).min(note.bytes);
             records = read_records(there, note.number, &read)?;
-            // It had its length before the note.
+            // The file had its full length before the note was written.
             let end = (there < note.bytes).then_some(there);
             damage = records.damage.or(end).map(|place| note.offset + place);
         }
         *writing = Writing {
             note,
-            // The record behind the last one may have been begun.
+            // The next record may have been begun.
             next_number: note.number + records.count + 1,
             is_left_over: note.offset > 0,
             ..Writing::default()
@@ -286,7 +290,8 @@ impl JournaledFile {
     /// Brings a follower up to the last published commit.
     fn follow(&self, known: &mut Writing) -> Result<()> {
         for _ in 0..FOLLOW_ATTEMPTS {
-            // Asked before the attempt: a writer that ends meanwhile leaves whole bytes to the next one.
+            // This is queried before the attempt: a writer that ends meanwhile leaves complete
+            // bytes to the next one.
             let is_written = self.has_writer();
             if self.try_follow(known)? {
                 self.is_loaded.store(true, Ordering::Release);
@@ -297,12 +302,12 @@ impl JournaledFile {
             }
             sleep(FOLLOW_PAUSE);
         }
-        // Nobody is writing these bytes: they are what a crash has left.
+        // No process is writing these bytes, so a crash has left them.
         self.load_whole(known)
     }
 
-    /// Reads the head and the records that were published since. Returns false if the writer has changed them
-    /// meanwhile.
+    /// Reads the head and the records that were published since the last call. Returns false if the
+    /// writer has changed them meanwhile.
     fn try_follow(&self, known: &mut Writing) -> Result<bool> {
         let Some(start) = self.read_start()? else {
             return Ok(false);
@@ -324,11 +329,12 @@ impl JournaledFile {
             match found {
                 Ok(Some(found)) => records = found,
                 Ok(None) => return Ok(false),
-                // The journal has moved, and the file ends before it.
+                // The journal has moved, and the file now ends before it.
                 Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(false),
                 Err(error) => return Err(error),
             }
-            // It may have been emptied, and written from its beginning, while it was read.
+            // While it was read, the journal may have been emptied and written again from its
+            // beginning.
             if self.read_start()?.is_none_or(|again| again.note != note) {
                 return Ok(false);
             }
@@ -362,12 +368,13 @@ impl JournaledFile {
         Ok(true)
     }
 
-    /// Reads the head, and what is noted of the journal behind it. Returns `None` while these are being written.
+    /// Reads the head and the journal's note that follows it. Returns `None` while these are being
+    /// written.
     fn read_start(&self) -> Result<Option<FileStart>> {
         let file_bytes = self.file.len()?;
         let mut start = [0; PUBLISHED_OFFSET + PUBLISHED_BYTES];
         if file_bytes < start.len() as u64 {
-            // Nothing was written yet.
+            // Nothing has been written yet.
             let file_start = FileStart {
                 file_bytes,
                 ..FileStart::default()
@@ -379,7 +386,7 @@ impl JournaledFile {
         let (head, note) = sector.split_at(SEALED_HEAD_BYTES);
         let parsed = || {
             let head: [u8; SEALED_HEAD_BYTES] = *head.first_chunk()?;
-            // The reader of the head reports that of another kind of file.
+            // The reader of the head reports a file of another kind.
             (check_head(&head) != HeadSeal::Damaged).then_some(FileStart {
                 note: Note::parse(note.first_chunk()?)?,
                 published: parse_published(published.first_chunk()?)?,
@@ -408,7 +415,7 @@ impl JournaledFile {
         Ok(())
     }
 
-    /// Writes the head to its place, and the note behind it in the same sector.
+    /// Writes the head to its place, followed by the note in the same sector.
     fn write_head(&self, head: &[u8], note: Note) -> Result<()> {
         let mut sector = [0; SEALED_HEAD_BYTES + NOTE_BYTES];
         let (sealed, behind) = sector.split_at_mut(SEALED_HEAD_BYTES);
@@ -417,7 +424,7 @@ impl JournaledFile {
         self.write_file(0, &sector)
     }
 
-    /// Writes pages to their places, neighbours at once.
+    /// Writes pages to their places, adjacent pages in one write.
     fn write_places(&self, pages: &BTreeMap<u64, JournaledPage>, note: Note) -> Result<()> {
         let (mut first, mut bytes) = (0, Vec::new());
         for (&page, content) in pages {
@@ -433,7 +440,7 @@ impl JournaledFile {
                 first = page * PAGE;
                 bytes.clear();
             }
-            // Of a page of zeros nothing waits.
+            // No page of zeros is waiting.
             let end = bytes.len() + PAGE_BYTES;
             bytes.extend(content);
             bytes.resize(end, 0);
@@ -444,8 +451,8 @@ impl JournaledFile {
         }
     }
 
-    /// Writes the pages of the journal to their places, and empties it; with `offset` 0 the file has none
-    /// any more.
+    /// Writes the pages of the journal to their places, and empties it. With `offset` 0, removes
+    /// the journal from the file.
     fn checkpoint(&self, writing: &mut Writing, offset: u64) -> Result<()> {
         if writing.note.offset == 0 {
             return Ok(());
@@ -453,7 +460,7 @@ impl JournaledFile {
         {
             let waiting = self.waiting.read().ignore_poison();
             if !waiting.journaled.is_empty() {
-                // With the old note: until all pages are there, the journal counts.
+                // The old note remains: the journal is valid until all pages are written.
                 self.write_places(&waiting.journaled, writing.note)?;
                 self.sync_file()?;
             }
@@ -466,7 +473,7 @@ impl JournaledFile {
         let mut head = [0; SEALED_HEAD_BYTES];
         self.read_file(0, &mut head)?;
         self.write_head(&head, writing.note)?;
-        // A record that is written over the first ones must not meet the old note.
+        // A new record over the first ones must not be found through the old note.
         self.sync_file()?;
         self.waiting.write().ignore_poison().journaled.clear();
         writing.used_bytes = 0;
@@ -474,8 +481,8 @@ impl JournaledFile {
         Ok(())
     }
 
-    /// Makes a journal behind the engine's pages. Returns false if there can be none: while a file is being
-    /// made it has no head, and the disk may be full.
+    /// Creates a journal after the engine's pages. Returns false if that is impossible: a file that
+    /// is being created has no head, and the disk may be full.
     fn begin_journal(&self, writing: &mut Writing) -> Result<bool> {
         let mut head = [0; SEALED_HEAD_BYTES];
         self.read_file(0, &mut head)?;
@@ -483,9 +490,9 @@ impl JournaledFile {
             return Ok(false);
         }
         let offset = self.length_bytes.load(Ordering::Acquire);
-        // A commit of which the disk has no room for the journal must not fail for that. And a file system takes
-        // longer for a sync of bytes that the file did not have before.
-        // A limit beyond all memory is refused by the allocation, as any that is too large.
+        // A commit must not fail because the disk has no room for the journal. The zeros also
+        // reserve room, because a sync of bytes that extend the file takes longer. The allocation
+        // refuses a limit that exceeds the memory.
         let zeros = vec![0; usize::try_from(self.limits.bytes).unwrap_or(usize::MAX)];
         let room = self.file.set_len(offset + self.limits.bytes);
         match room.and_then(|()| self.write_file(offset, &zeros)) {
@@ -496,7 +503,7 @@ impl JournaledFile {
             }
             made => made?,
         }
-        // A note refers to a journal that exists.
+        // A note must refer to a journal that exists.
         self.sync_file()?;
         writing.note = Note {
             offset,
@@ -504,16 +511,16 @@ impl JournaledFile {
             number: writing.next_number,
         };
         self.write_head(&head, writing.note)?;
-        // A number counts once the file has it: without a sync a crash could leave sectors of two records with
-        // the same.
+        // A number is valid once the file contains it. Without a sync, a crash could leave sectors
+        // of two records with the same number.
         self.sync_file()?;
         writing.used_bytes = 0;
         Ok(true)
     }
 
-    /// Also writes those pages to their places that were never written there. If the disk is full
-    /// this fails, before the commit counts, and not a later checkpoint of pages that the journal
-    /// has promised. No commit and no record has these pages yet.
+    /// Also writes to their places those pages that were never written there. If the disk is full,
+    /// this fails before the commit is valid, and not in a later checkpoint of pages that the
+    /// journal has promised to keep. No commit and no record contains these pages yet.
     fn take_places(
         &self,
         writing: &mut Writing,
@@ -533,7 +540,8 @@ impl JournaledFile {
             let mut waiting = self.waiting.write().ignore_poison();
             let mut pages = std::mem::take(&mut waiting.unsynced);
             writing.first_phase = None;
-            // Nobody else reads the record before it is published, and then its commit is synced.
+            // No other process reads the record before it is published, and by then its commit is
+            // synced.
             if let Some(head) = pages.get_mut(&0).filter(|head| is_unflushed(head)) {
                 *head = trimmed(&flushed_head(head));
             }
@@ -554,7 +562,7 @@ impl JournaledFile {
         writing.next_number += 1;
         self.write_file(offset, &record)?;
         self.sync_file()?;
-        // Only now: readers of this process take the head from here, too.
+        // Not earlier: readers of this process also take the head from here.
         if let Some(head) = head {
             self.waiting
                 .write()
@@ -565,7 +573,7 @@ impl JournaledFile {
         self.publish(writing)
     }
 
-    /// Lets other processes read the records so far, all of which are synced.
+    /// Lets other processes read the records so far. All of them must be synced.
     fn publish(&self, writing: &Writing) -> Result<()> {
         if !self.role.publishes() {
             return Ok(());
@@ -574,8 +582,8 @@ impl JournaledFile {
         self.write_file(PUBLISHED_OFFSET as u64, &number)
     }
 
-    /// Begins a turn of this process: nobody else writes until it ends. What the last writer could not publish before it
-    /// ended is published.
+    /// Begins a turn of this process; no other process writes until it ends. Publishes the records
+    /// that the last writer had no time to publish.
     pub(crate) fn begin_turn(&self) -> Result<()> {
         if self.role != Role::Peer {
             return Ok(());
@@ -583,13 +591,13 @@ impl JournaledFile {
         let mut writing = self.writing.lock().ignore_poison();
         self.follow(&mut writing)?;
         let taken_over = self.publish_rest(&mut writing);
-        // Emptying a journal of which a part is not known would lose that part.
+        // Emptying a journal without knowing all of it would lose the unknown part.
         writing.has_failed |= taken_over.is_err();
         writing.has_turn = taken_over.is_ok();
         taken_over
     }
 
-    /// Publishes the records that the last writer could not publish.
+    /// Publishes the records that the last writer had no time to publish.
     fn publish_rest(&self, writing: &mut Writing) -> Result<()> {
         if writing.note.offset == 0 || writing.is_left_over {
             return Ok(());
@@ -615,8 +623,8 @@ impl JournaledFile {
         Ok(())
     }
 
-    /// Ends a turn: from now on other processes may write. What a transaction has written without a commit is forgotten,
-    /// because others may use its pages.
+    /// Ends a turn, so that other processes may write. Forgets what a transaction has written
+    /// without a commit, because others may use its pages.
     pub(crate) fn end_turn(&self) {
         let mut writing = self.writing.lock().ignore_poison();
         writing.has_turn = false;
@@ -628,7 +636,8 @@ impl JournaledFile {
         }
     }
 
-    /// The number of times that a head that looks damaged is read again, because another process may be writing it.
+    /// The number of times to read a head that looks damaged, because another process may be
+    /// writing it.
     pub(crate) fn read_attempts(&self) -> u32 {
         match self.role.follows() && self.has_writer() {
             true => FOLLOW_ATTEMPTS,
@@ -641,8 +650,8 @@ impl JournaledFile {
         self.file.has_writer().unwrap_or(false)
     }
 
-    /// Returns true if a head differs from that of the file only by stating that its commit is synced. Then other
-    /// processes must see it at once.
+    /// Returns true if a head differs from that of the file only in stating that its commit is
+    /// synced. Other processes must then see it at once.
     fn is_publication(&self, writing: &Writing, data: &[u8]) -> Result<bool> {
         if !self.role.publishes() || writing.is_in_place {
             return Ok(false);
@@ -658,7 +667,8 @@ impl JournaledFile {
         Ok(is_unflushed(&head) && flushed_head(&head) == data)
     }
 
-    /// Writes what waits to its place, and what follows until the next sync.
+    /// Writes the waiting pages to their places, and sets pages to be written directly until the
+    /// next sync.
     fn write_in_place(&self, writing: &mut Writing) -> Result<()> {
         self.checkpoint(writing, writing.note.offset)?;
         let mut unsynced = std::mem::take(&mut self.waiting.write().ignore_poison().unsynced);
@@ -666,7 +676,7 @@ impl JournaledFile {
         if let Some(first) = writing.first_phase.take()
             && let Some(second) = unsynced.insert(0, first)
         {
-            // Without a record the pages must be synced before the head that makes them count.
+            // Without a record, the pages must be synced before the head that makes them valid.
             self.write_places(&unsynced, writing.note)?;
             self.sync_file()?;
             writing.placed.extend(unsynced.into_keys());
@@ -695,7 +705,8 @@ impl JournaledFile {
             if self.is_publication(writing, data)? {
                 return self.write_head(data, writing.note);
             }
-            // The second phase of a commit whose pages are at their places: a journal would hold the head alone.
+            // This is the second phase of a commit whose pages are at their places. A journal would
+            // contain only the head.
             if writing.is_after_places && is_unflushed(data) {
                 self.write_in_place(writing)?;
             }
@@ -753,7 +764,8 @@ impl JournaledFile {
         self.append(writing)
     }
 
-    /// The size of the journal: of the one that another process has made, if there is one.
+    /// Returns the size of the journal. If another process has created one, it is the size of that
+    /// journal.
     fn journal_bytes(&self, writing: &Writing) -> u64 {
         match writing.note.offset {
             0 => self.limits.bytes,
@@ -761,8 +773,8 @@ impl JournaledFile {
         }
     }
 
-    /// Returns the head that was written if it describes a commit that does not count yet, so that another sync follows
-    /// the head that makes it count. Both are written in one record: a crash leaves all of it or nothing.
+    /// Returns the last head written if its commit is not valid yet, because a second head and sync
+    /// will make it valid. Both heads go into one record, so a crash leaves both or neither.
     fn first_phase(&self) -> Option<JournaledPage> {
         let waiting = self.waiting.read().ignore_poison();
         let page = waiting.unsynced.get(&0)?;
@@ -784,18 +796,18 @@ impl JournaledFile {
         self.file.set_len(length)?;
         writing.syncs = 0;
         if length < before {
-            // Pages that are cut off lose their room.
+            // Pages that are cut off lose their room on disk.
             writing.placed = PageSet::default();
         }
         self.length_bytes.store(length, Ordering::Release);
-        // A journal that follows must find zeros.
+        // A later journal must find zeros.
         match length < before {
             true => self.sync_file(),
             false => Ok(()),
         }
     }
 
-    /// Runs a step of the writer, after which a failure leaves only closing.
+    /// Runs a step of the writer. After a failure, only closing is possible.
     fn write_step(&self, step: impl FnOnce(&mut Writing) -> Result<()>) -> Result<()> {
         let mut writing = self.writing()?;
         if writing.has_failed {
@@ -806,7 +818,8 @@ impl JournaledFile {
         result
     }
 
-    /// Writes the pages of the journal to their places, if this handle has written it.
+    /// Writes the pages of the journal to their places, if this handle has written them to the
+    /// journal.
     fn empty_journal(&self) -> Result<()> {
         if !self.is_loaded.load(Ordering::Acquire) {
             return Ok(());
@@ -838,7 +851,7 @@ impl JournaledFile {
     }
 
     pub(crate) fn read(&self, offset: u64, out: &mut [u8]) -> Result<()> {
-        // Whoever reads the head wants the last commit.
+        // A handle that reads the head wants the last commit.
         if offset == 0 && self.role.follows() {
             let mut writing = self.writing.lock().ignore_poison();
             if !writing.has_turn {
@@ -856,7 +869,7 @@ impl JournaledFile {
             return self.read_file(offset, out);
         }
         for (page, part) in (offset / PAGE..).zip(out.chunks_mut(PAGE_BYTES)) {
-            // Nothing depends any more on the contents of the place of a waiting page.
+            // The old contents at the place of a waiting page no longer matter.
             if waiting.get(page).is_none() {
                 self.read_file(page * PAGE, part)?;
             }

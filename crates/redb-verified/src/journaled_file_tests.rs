@@ -10,11 +10,11 @@ const LIMITS: JournalLimits = JournalLimits {
     after_syncs: 0,
 };
 
-/// Bytes that outlive those who open them, and a disk of so many pages' room.
+/// Bytes that outlive the handles that open them, on a disk with room for this number of pages.
 #[derive(Clone, Debug)]
 struct SmallDisk {
     bytes: Arc<InMemoryBackend>,
-    /// Pages that were written, and the most of them.
+    /// The pages that were written, and the maximum number of them.
     taken: Arc<RwLock<(std::collections::BTreeSet<u64>, usize)>>,
 }
 
@@ -30,7 +30,7 @@ impl SmallDisk {
         JournaledFile::new(self.clone().into(), LIMITS, Role::Alone)
     }
 
-    /// A page as it stands in the file, without a journal.
+    /// Returns a page as it is in the file, without the journal.
     fn raw(&self, page: u64) -> Vec<u8> {
         let mut bytes = vec![0; PAGE_BYTES];
         self.bytes.read(page * PAGE, &mut bytes).unwrap();
@@ -71,7 +71,7 @@ impl StorageBackend for SmallDisk {
     }
 }
 
-/// A file of 64 pages, of which those up to the fourth are full of sevens.
+/// Creates a file of 64 pages, of which the first four are full of sevens.
 fn begun(disk: &SmallDisk) -> JournaledFile {
     let file = disk.open();
     file.set_len(64 * PAGE).unwrap();
@@ -93,7 +93,7 @@ fn has_journal(disk: &SmallDisk) -> bool {
 fn pages_of_zeros_reach_the_file() {
     let disk = SmallDisk::new(1_000);
     let file = begun(&disk);
-    // A long page, of which the second and the last piece are zeros.
+    // A long page, in which the second and the last part are zeros.
     let mut long = vec![0; 4 * PAGE_BYTES];
     long[0] = 1;
     long[2 * PAGE_BYTES] = 3;
@@ -115,7 +115,7 @@ fn pages_of_zeros_reach_the_file() {
 
 #[test]
 fn journaled_pages_reserve_room_in_the_file() {
-    // Head, four pages, and the journal of 16; then three more.
+    // The head, four pages, and the journal of 16 pages; then three more pages.
     let disk = SmallDisk::new(5 + 16 + 3);
     let file = begun(&disk);
     let mut committed = 0;
@@ -128,7 +128,7 @@ fn journaled_pages_reserve_room_in_the_file() {
     assert!(is_full(&failed.unwrap()));
     assert!((1..=3).contains(&committed), "{committed}");
     drop(file);
-    // Nothing more finds room, and nothing has to.
+    // No further page finds room, and none has to.
     let most = disk.taken.read().unwrap().0.len() - 1;
     disk.taken.write().unwrap().1 = most;
     disk.taken.write().unwrap().0.pop_last();
@@ -140,8 +140,8 @@ fn journaled_pages_reserve_room_in_the_file() {
     }
 }
 
-/// Pages that a large commit or the file's first commits wrote to their places are not written there by a small
-/// one; those that were never written are.
+/// A small commit does not write to places that a large commit or the file's first commits wrote.
+/// It does write to places that were never written.
 #[test]
 fn reserved_room_is_written_only_at_a_checkpoint() {
     let disk = SmallDisk::new(1_000);
@@ -155,7 +155,7 @@ fn reserved_room_is_written_only_at_a_checkpoint() {
     file.sync_data().unwrap();
     assert!(has_journal(&disk));
     let fives = [2, 12, 40].map(|page| disk.raw(page) == [5; PAGE_BYTES]);
-    // Page 2 was written before there was a head, with which a journal begins.
+    // Page 2 was written before the file had a head, and a journal needs a head.
     assert_eq!(fives, [false, false, true]);
     file.close().unwrap();
     assert!(
@@ -172,7 +172,7 @@ fn pages_of_an_aborted_turn_are_not_journaled_over_those_of_others() {
     let peer = || JournaledFile::new(disk.clone().into(), LIMITS, Role::Peer);
     let (one, other) = (peer(), peer());
     let page_five = |file: &JournaledFile| {
-        // Whoever reads the head first reads the last commit.
+        // The first read of the head shows the last commit.
         file.read(0, &mut [0; SEALED_HEAD_BYTES]).unwrap();
         let mut page = [0; PAGE_BYTES];
         file.read(5 * PAGE, &mut page).unwrap();

@@ -1,11 +1,10 @@
-//! Decides whether a file's pages are laid out in the way that [`page_layout`](super::page_layout)
-//! reads.
+//! Checks that the pages of a file have the layout that [`page_layout`](super::page_layout) reads.
 //!
-//! The seal distinguishes damage from novelty: it is written together with the head, so a head with
-//! an intact seal is one that an engine wrote, and anything unknown in it is a newer layout. A
-//! release that changes how pages are laid out, by a newer engine or in another way, must also
-//! change [`LAYOUT`]: older releases then refuse its files with an explanation, and never call them
-//! damaged.
+//! The seal distinguishes damage from a newer layout. It is written together with the head, so an
+//! engine wrote every head with an intact seal, and anything unknown in such a head is a newer
+//! layout. A release that changes the layout of pages, through a newer engine or otherwise, must
+//! also change [`LAYOUT`]. Older releases then refuse its files with an explanation, and never
+//! report them as damaged.
 
 use std::fmt;
 use std::ops::Range;
@@ -17,14 +16,15 @@ use super::page_layout::{
     SEALED_HEAD_BYTES, SLOT_BYTES, SLOT_OFFSETS, check_head, u32_at,
 };
 
-/// The last byte of the seal's magic: the layout of the pages that follow.
+/// The last byte of the seal's magic, which identifies the layout of the pages.
 const LAYOUT: u8 = {
     let [.., last] = *SEAL_MAGIC;
     last
 };
 
-/// The flags that the engine may set in byte 9: which commit counts, that the file was not closed,
-/// that the commit was made in two phases, and that a writer of several processes was not done.
+/// The flags that the engine may set in byte 9: which commit is valid, that the file was not
+/// closed, that the commit was made in two phases, and that one of several writers had not
+/// finished.
 const KNOWN_FLAGS: u8 = 0b1111;
 
 /// Bytes of the head, and of each of its commits, that the known engines leave zero.
@@ -41,7 +41,8 @@ fn unknown(what: &str, found: impl fmt::Display, expected: impl fmt::Display) ->
 /// Reads a head whose seal is intact.
 ///
 /// # Errors
-/// Returns what was found and what was expected, if any field of the head has an unknown meaning.
+/// A description of what was found and what was expected, if a field of the head has an unknown
+/// meaning.
 pub(crate) fn recognize(head: &[u8; HEAD_BYTES]) -> Result<Head, String> {
     if !head.starts_with(ENGINE_MAGIC) {
         return Err(unknown("first bytes", "of no engine", "redb's"));
@@ -63,7 +64,7 @@ pub(crate) fn recognize(head: &[u8; HEAD_BYTES]) -> Result<Head, String> {
     Head::parse(head).ok_or_else(regions)
 }
 
-/// One of the two commits that a head refers to.
+/// The bytes of one of the two commits that a head refers to.
 type SlotBytes = [u8; SLOT_BYTES];
 
 fn slots(head: &[u8; HEAD_BYTES]) -> impl Iterator<Item = &SlotBytes> {
@@ -77,8 +78,8 @@ fn check_slot(slot: &SlotBytes) -> Result<(), String> {
         let what = "redb's file format";
         return Err(unknown(what, version, ENGINE_VERSION));
     }
-    // The engine leaves a torn commit in its slot, noise included. Only a right checksum makes a byte there
-    // a statement of the engine.
+    // The engine leaves a torn commit in its slot, with arbitrary bytes. Only a right checksum
+    // shows that the engine wrote these bytes.
     if is_intact(slot) && !are_zero(slot, &UNUSED_IN_SLOT) {
         return Err(unknown(UNUSED, "in a commit", "zeros"));
     }
@@ -95,13 +96,14 @@ fn are_zero(bytes: &[u8], ranges: &[Range<usize>]) -> bool {
     parts.all(|part| part.iter().all(|byte| *byte == 0))
 }
 
-/// Returns the unknown part of the first bytes of a file; `None` if they are known, damaged, or foreign.
+/// Returns a description of what is unknown in the first bytes of a file. Returns `None` if they
+/// are known, damaged, or foreign.
 pub(crate) fn unknown_layout(sealed: &[u8; SEALED_HEAD_BYTES]) -> Option<String> {
     let head = sealed.first_chunk()?;
     match check_head(sealed) {
         HeadSeal::Intact => recognize(head).err(),
         HeadSeal::Foreign => None,
-        // Another release's seal. A commit with a right checksum vouches for its version, too.
+        // The seal of another release. A commit with a right checksum proves its version as well.
         HeadSeal::Damaged => other_seal(sealed).or_else(|| {
             let is_other = |slot: &&SlotBytes| slot.first() != Some(&ENGINE_VERSION);
             let slot = slots(head).filter(is_other).find(|slot| is_intact(slot))?;
@@ -110,8 +112,8 @@ pub(crate) fn unknown_layout(sealed: &[u8; SEALED_HEAD_BYTES]) -> Option<String>
     }
 }
 
-/// The seal of another layout has the same place and length. Its checksum is that of head and magic,
-/// so that no bit that flips in the magic of this layout makes it one.
+/// The seal of another layout has the same place and length. Its checksum covers head and magic, so
+/// that a flipped bit in the magic of this layout does not make it the seal of another.
 fn other_seal(sealed: &[u8; SEALED_HEAD_BYTES]) -> Option<String> {
     let (covered, checksum) = sealed.split_last_chunk::<8>()?;
     let (layout, family) = covered.get(HEAD_BYTES..)?.split_last()?;

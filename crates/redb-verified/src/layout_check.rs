@@ -1,10 +1,10 @@
-//! Checks that the engine that this build is linked with lays pages out as this crate reads them.
+//! Checks that the linked engine writes pages as this crate reads them.
 //!
-//! Cargo may link a release of the engine that nobody tried with this crate, and a file format with
-//! the same number need not be the same in every page. So before a process touches its first file,
-//! it has the engine write a small one in memory, and reads it through the verification of pages.
-//! An engine that fails here is refused, so every file that carries our seal was written by one
-//! that did not fail.
+//! Cargo may link a release of the engine that was never tested with this crate, and a file format
+//! with the same number may still have different pages. Before a process opens its first file, it
+//! therefore lets the engine write a small file in memory, and reads it with verified pages. An
+//! engine that fails this check is refused. Every file with our seal has therefore been written by
+//! an engine that passed.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
@@ -20,7 +20,7 @@ use crate::journaled_file::Role;
 use crate::page_layout::copy;
 use crate::verified_file::{Verification, VerifiedFile};
 
-/// Tables of all combinations of fixed and free widths of keys and values.
+/// Tables with every combination of fixed and variable widths of keys and values.
 const NUMBERED: TableDefinition<'static, u64, &[u8]> = TableDefinition::new("numbered");
 const NAMED: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("named");
 const FIXED: TableDefinition<'static, &[u8; 22], &[u8; SHORT_BYTES]> =
@@ -31,14 +31,14 @@ const COUNTED: TableDefinition<'static, &[u8], &[u8; SHORT_BYTES]> =
 /// The number of rows that gives every table a branch above its leaves.
 const ROWS: u64 = 16;
 
-/// A value longer than a page, and others of which few fit into one.
+/// The length of values that exceed a page, and of values of which few fit into one.
 const LONG_BYTES: usize = 9_000;
 const SHORT_BYTES: usize = 500;
 
-/// The size of the write cache: everything written remains in memory until it is committed.
+/// The size of the write cache. Everything written remains in memory until it is committed.
 const WRITE_CACHE_BYTES: usize = 1 << 20;
 
-/// Refuses a process whose engine lays pages out in another way. It looks once, which takes a
+/// Fails if the engine of this process writes a different page layout. Checks once, which takes a
 /// millisecond or two.
 ///
 /// # Errors
@@ -61,14 +61,14 @@ pub(crate) fn check_engine() -> Result<()> {
     }
 }
 
-/// Opens a file in memory, whose pages are verified.
+/// Opens a file in memory with verified pages.
 fn verified(memory: &MemoryFile) -> (VerifiedFile, Arc<Verification>) {
     let file = VerifiedFile::new(memory.clone().into(), JournalLimits::NONE, Role::Alone);
     let verification = Arc::clone(&file.verification);
     (file, verification)
 }
 
-/// Writes a file, changes it, and reads it; each time through another handle on the same memory.
+/// Writes a file, changes it, and reads it, each time through a new handle of the same memory.
 fn try_engine<F: StorageBackend>(open: impl Fn() -> (F, Arc<Verification>)) -> Result<()> {
     let mut builder = Database::builder();
     builder.set_cache_size(WRITE_CACHE_BYTES);
@@ -78,7 +78,7 @@ fn try_engine<F: StorageBackend>(open: impl Fn() -> (F, Arc<Verification>)) -> R
     write_rows(&database)?;
     drop_rows(&database)?;
     database.close()?;
-    // Every page is read from the file.
+    // Without a cache, every page is read from the file.
     builder.set_cache_size(0);
     let (file, verification) = open();
     let database = builder.open_read_only_with_backend(file)?;
@@ -109,7 +109,7 @@ fn write_rows(database: &Database) -> Result<()> {
     Ok(write.commit()?)
 }
 
-/// The other kind of commit, and pages that are written again.
+/// Makes the other kind of commit, and writes pages again.
 fn drop_rows(database: &Database) -> Result<()> {
     let mut write = database.begin_write()?;
     write.set_quick_repair(true);

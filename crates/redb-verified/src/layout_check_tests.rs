@@ -1,4 +1,4 @@
-//! What the linked engine writes by itself, in many shapes, as this crate's page code reads it.
+//! Compares what the linked engine writes, in many shapes, with this crate's page code.
 
 use std::io;
 
@@ -19,15 +19,16 @@ const FLAGS: TableDefinition<'static, u32, ()> = TableDefinition::new("flags");
 const ONE: TableDefinition<'static, (), u128> = TableDefinition::new("one");
 const EMPTY: TableDefinition<'static, u16, u16> = TableDefinition::new("empty");
 
-/// How transactions are committed, and how large the cache is that spills pages before a commit.
+/// How transactions commit, and the size of the cache, which spills pages before a commit if it is
+/// small.
 #[derive(Clone, Copy, Debug)]
 struct Mode {
     two_phase: bool,
     quick_repair: bool,
-    /// Of so many commits one is durable.
+    /// One in this number of commits is durable.
     durable_each: u64,
     cache_bytes: usize,
-    /// Rows of a transaction.
+    /// The number of rows of a transaction.
     rows: u64,
 }
 
@@ -47,7 +48,7 @@ fn modes() -> Vec<Mode> {
     modes
 }
 
-/// The engine's file as it is, closed or not, without our seal.
+/// Returns the engine's file, closed or not, without our seal.
 fn image(memory: &MemoryFile) -> Vec<u8> {
     let mut bytes = vec![0; memory.len().unwrap() as usize];
     memory.read(0, &mut bytes).unwrap();
@@ -61,7 +62,7 @@ fn memory_of(bytes: &[u8]) -> MemoryFile {
     memory
 }
 
-/// The file with our seal, as a store has it.
+/// Returns the file with our seal, as a store has it.
 fn sealed(bytes: &[u8]) -> MemoryFile {
     let memory = memory_of(bytes);
     let head: &[u8; HEAD_BYTES] = bytes.first_chunk().unwrap();
@@ -84,7 +85,7 @@ fn insert_rows(write: &redb::WriteTransaction, mode: &Mode, step: u64, random: &
             _ => number / 200 % 150,
         };
         let value = vec![number as u8; length as usize];
-        // Keys that ascend, and keys that do not.
+        // Keys in ascending order, and keys in another order.
         let key = if number.is_multiple_of(2) {
             number
         } else {
@@ -151,7 +152,7 @@ fn change_rows(write: &redb::WriteTransaction, step: u64, random: &mut Random) {
     }
 }
 
-/// Files that the engine writes without us: as they are between commits, when nobody closes them, and
+/// Returns files that the engine writes without this crate: between commits, not closed, and
 /// closed.
 fn written(mode: &Mode) -> Vec<Vec<u8>> {
     let memory = MemoryFile::default();
@@ -169,7 +170,7 @@ fn written(mode: &Mode) -> Vec<Vec<u8>> {
         }
         insert_rows(&write, mode, step, &mut random);
         change_rows(&write, step, &mut random);
-        // What is not committed is in the file all the same, if the cache is small.
+        // With a small cache, the file also contains uncommitted pages.
         images.push(image(&memory));
         write.commit().unwrap();
         images.push(image(&memory));
@@ -183,7 +184,7 @@ fn written(mode: &Mode) -> Vec<Vec<u8>> {
     images
 }
 
-/// Everything below a page is as the page above it says.
+/// Checks that everything below a page is as the page above it states.
 fn walk(
     bytes: &[u8],
     geometry: &Geometry,
@@ -211,7 +212,7 @@ fn walk(
     }
 }
 
-/// The pages of the commit that counts.
+/// Walks over the pages of the valid commit, and returns their number.
 fn walk_all(bytes: &[u8]) -> u64 {
     let head = recognize(bytes.first_chunk().unwrap()).unwrap();
     assert!(head.slots.iter().all(|slot| slot.is_intact));
@@ -257,7 +258,7 @@ fn take<K: Key + 'static, V: Value + 'static>(
     }
 }
 
-/// The hash of all rows of all tables that are there, and their number.
+/// Returns the hash of all rows of all existing tables, and their number.
 fn rows(database: &Database) -> (u64, u64) {
     let (mut hash, mut count) = (Xxh3::new(), 0);
     let read = database.begin_read().unwrap();
@@ -282,7 +283,7 @@ fn rows(database: &Database) -> (u64, u64) {
     (hash.digest(), count)
 }
 
-/// Opens a file through the verification of pages, with nothing cached.
+/// Opens a file with verified pages and without a cache.
 fn open_verified(memory: &MemoryFile) -> Database {
     let (file, verification) = verified(memory);
     let mut builder = Database::builder();
@@ -291,13 +292,13 @@ fn open_verified(memory: &MemoryFile) -> Database {
     database
 }
 
-/// In one mode of four, of every way to commit and every cache one, and of its files one in three and the closed one. In
-/// each, of all files, with `RESEMBLANCE_TESTS=all`.
+/// Tests one mode in four, with every kind of commit and every cache, and in each one file in three
+/// and the closed one. With `RESEMBLANCE_TESTS=all`, tests all files in all modes.
 #[test]
 fn files_of_the_engine_pass_the_layout_check() {
     let (mut files, mut pages, mut all_rows) = (0, 0, 0);
     for mode in modes().into_iter().step_by(one_in(4)) {
-        // From the closed file on. Before it, every other is between two commits.
+        // Begins with the closed file. Before that, every other file is between two commits.
         let images = written(&mode).into_iter().enumerate().rev();
         for (number, bytes) in images.step_by(one_in(3)) {
             files += 1;
@@ -314,7 +315,7 @@ fn files_of_the_engine_pass_the_layout_check() {
                 database.check_integrity().unwrap(),
                 "{mode:?}, image {number}"
             );
-            // It can be written on, and what comes of that is read again.
+            // The file can be written further, and the result is read again.
             let write = database.begin_write().unwrap();
             write
                 .open_table(BYTES)
@@ -339,7 +340,7 @@ fn files_of_the_engine_pass_the_layout_check() {
     assert!(files > 150 / share && pages > 20_000 / share as u64);
 }
 
-/// The trial meets branches, pages that are longer than others, and tables of all widths.
+/// The check meets branches, pages of several lengths, and tables of all widths.
 #[test]
 fn linked_engine_passes_the_layout_check() {
     let memory = MemoryFile::default();
@@ -349,18 +350,18 @@ fn linked_engine_passes_the_layout_check() {
     check_engine().unwrap();
 }
 
-/// An engine that does something else with the file; what it reads is what it wrote.
+/// An engine that writes the file in a different way, and reads back what it wrote.
 #[derive(Clone, Copy, Debug)]
 enum Other {
-    /// Other types of pages.
+    /// Different types of pages.
     Types,
-    /// Another checksum of pages.
+    /// Different checksums of pages.
     Checksums,
-    /// A flag in the head.
+    /// An additional flag in the head.
     Flag,
     /// A longer head.
     LongHead,
-    /// Halves of pages.
+    /// Half pages.
     Halves,
     /// A new version of the file format.
     Version,
@@ -373,7 +374,7 @@ struct OtherEngine {
 }
 
 impl OtherEngine {
-    /// The same again undoes it.
+    /// Applies the change. A second call undoes it.
     fn change(&self, offset: u64, data: &mut [u8]) {
         let is_head = offset == 0 && data.len() == HEAD_BYTES;
         let mut flip = |at: usize, bits: u8| {
@@ -383,7 +384,7 @@ impl OtherEngine {
         };
         match self.other {
             Other::Types if offset > 0 => flip(0, 0x40),
-            // A byte that is covered, and that no parser looks at.
+            // A byte that the checksum covers and that no parser reads.
             Other::Checksums if offset > 0 => flip(1, 0x40),
             Other::Flag if is_head => flip(9, 0x10),
             Other::Version if is_head => [64, 192].into_iter().for_each(|slot| flip(slot, 3 ^ 4)),

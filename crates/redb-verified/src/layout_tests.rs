@@ -1,9 +1,9 @@
-//! Heads of other layouts, and damaged ones, which are not the same.
+//! Tests that heads of other layouts and damaged heads are distinguished.
 
 use super::*;
 use crate::page_layout::seal_head;
 
-/// A head as the engine writes it.
+/// Returns a head as the engine writes it.
 fn known() -> [u8; HEAD_BYTES] {
     let mut head = [0; HEAD_BYTES];
     head[..9].copy_from_slice(ENGINE_MAGIC);
@@ -36,8 +36,8 @@ fn layout_of_the_engine_is_recognized() {
     }
 }
 
-/// Every byte of the head, set to something else by whoever wrote the seal, too, is known, or is
-/// refused by name; and none of it is damage.
+/// A writer that knows how to seal may set any byte of the head to another value. Each such head is
+/// known, or is refused by name; none counts as damage.
 #[test]
 fn unknown_fields_of_a_sealed_head_are_named() {
     let unknown = |at: usize, value: u8| {
@@ -73,7 +73,7 @@ fn unknown_fields_of_a_sealed_head_are_named() {
     }
 }
 
-/// A commit that the engine found torn stays as it is, and the head is written with it.
+/// A torn commit stays unchanged, and the head is written with it.
 #[test]
 fn noise_in_a_torn_commit_is_not_an_unknown_layout() {
     let mut head = known();
@@ -100,7 +100,7 @@ fn flipped_bit_never_looks_like_another_layout() {
 fn seals_of_other_releases_are_distinguished() {
     let seal = |layout: u8| {
         let mut sealed = seal_head(&known());
-        // The head may be quite another.
+        // The rest of the head may be entirely different.
         sealed[40..60].fill(0xee);
         sealed[327] = layout;
         let checksum = xxh3_64(&sealed[..328]).to_le_bytes();
@@ -114,7 +114,7 @@ fn seals_of_other_releases_are_distinguished() {
     assert_eq!(seal(LAYOUT), None);
 }
 
-/// Where the seal is of no help, a commit's own checksum vouches for its version.
+/// If the seal does not help, a commit with a right checksum proves its version.
 #[test]
 fn damaged_seal_does_not_hide_a_newer_version() {
     let mut head = known();

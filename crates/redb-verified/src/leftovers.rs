@@ -1,4 +1,5 @@
-//! Temporary files of runs that have ended without removing them: their names identify the run.
+//! Removes temporary files of processes that ended without removing them. The names of the files
+//! identify the process.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -8,21 +9,20 @@ use std::time::Duration;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-/// The prefix of the names. A number of the system follows, one of the process, and one of the
-/// file.
+/// The prefix of the names. Three numbers follow: those of the system, the process, and the file.
 const PREFIX: &str = ".resemblance-";
 
-/// The last part of the name of an empty file that shows the mode of new ones.
+/// The last part of the name of an empty file that shows the mode of new files.
 const PROBE: &str = "mode";
 
-/// A file of an unknown process that nobody has locked is left behind once it is so old: a live run writes
-/// to its file, or has it locked, or is just about to give it its name.
+/// The age at which an unlocked file of an unknown process counts as left over. A live process
+/// writes to its file, has it locked, or is about to rename it.
 const UNKNOWN_AGE: Duration = Duration::from_secs(60 * 60);
 
-/// The number in names if the system does not report its number.
+/// The number in names if the system does not provide one.
 const UNKNOWN_SYSTEM: u32 = 0;
 
-/// The name of a temporary file of this process.
+/// Returns the name of a temporary file of this process.
 pub(crate) fn temporary_name(number: u64) -> String {
     let (system, process) = (
         system_number().unwrap_or(UNKNOWN_SYSTEM),
@@ -31,17 +31,17 @@ pub(crate) fn temporary_name(number: u64) -> String {
     format!("{PREFIX}{system:08x}-{process}-{number}")
 }
 
-/// The name of an empty file beside a temporary one.
+/// Returns the name of an empty file beside a temporary one.
 pub(crate) fn probe_name(temporary: &Path) -> PathBuf {
     let mut name = temporary.as_os_str().to_owned();
     name.push(format!("-{PROBE}"));
     PathBuf::from(name)
 }
 
-/// Removes temporary files of ended runs from a folder, once in each process.
+/// Removes temporary files of ended processes from a folder, once for each folder in a process.
 pub(crate) fn remove_leftovers(folder: &Path) {
     static SEEN: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
-    // After a fork the lock may never be free.
+    // After a fork, the lock may never become free.
     let Ok(mut seen) = SEEN.try_lock() else {
         return;
     };
@@ -59,13 +59,13 @@ pub(crate) fn remove_leftovers(folder: &Path) {
         };
         let path = entry.path();
         if run.is_deleted(&path) {
-            // Another run may have removed it just now.
+            // Another process may have removed it just now.
             let _ = fs::remove_file(&path);
         }
     }
 }
 
-/// The run that made a file, as the file's name identifies it.
+/// The process that made a file, as the file's name identifies it.
 #[derive(Debug, PartialEq, Eq)]
 struct FormerRun {
     system: u32,
@@ -86,9 +86,9 @@ impl FormerRun {
         })
     }
 
-    /// Returns true if nobody needs the file any more, as far as can be known.
+    /// Returns true if no process needs the file any more, as far as this can be determined.
     fn is_deleted(&self, path: &Path) -> bool {
-        // A link to a file, or a pipe, is not one of ours.
+        // Links and pipes are never ours.
         let Ok(metadata) = fs::symlink_metadata(path) else {
             return false;
         };
@@ -105,24 +105,24 @@ impl FormerRun {
             .ok()
             .and_then(|time| time.elapsed().ok());
         let is_old = age.is_some_and(|age| age > UNKNOWN_AGE);
-        // A store that is being made is locked.
+        // A store that is being created is locked.
         is_old && File::open(path).is_ok_and(|file| file.try_lock().is_ok())
     }
 }
 
-/// Returns true if a process of this system lives; `None` where that is not known.
+/// Returns true if a process of this system is running, or `None` if that is unknown.
 fn is_alive(process: u32) -> Option<bool> {
     let processes = Path::new("/proc");
-    // If it lists this process, it lists all.
+    // If this process is listed, all are.
     let own = processes.join(std::process::id().to_string());
     own.exists()
         .then(|| processes.join(process.to_string()).exists())
 }
 
-/// Returns a number of the boot of the system and of the name space of its processes: only if it is
-/// the same do numbers of processes mean the same. Returns `None` if the system does not report
-/// both: then two name spaces could not be distinguished, and a process of the other one would seem
-/// to have ended.
+/// Returns a number that identifies the boot of the system and its process namespace. Process
+/// numbers can be compared only if it is the same. Returns `None` if the system does not provide
+/// both: two namespaces could then not be distinguished, and a process of the other namespace would
+/// seem to have ended.
 fn system_number() -> Option<u32> {
     static NUMBER: OnceLock<Option<u32>> = OnceLock::new();
     *NUMBER.get_or_init(|| {
@@ -134,7 +134,7 @@ fn system_number() -> Option<u32> {
 
 fn number_of(boot: Option<&[u8]>, space: Option<&Path>) -> Option<u32> {
     let hash = xxh3_64(&[boot?, space?.as_os_str().as_encoded_bytes()].concat());
-    // The low half is enough. Its last bit sets it apart from the number of an unknown system.
+    // The low half suffices. The last bit distinguishes it from the number of an unknown system.
     Some((hash & u64::from(u32::MAX)) as u32 | 1)
 }
 
@@ -178,7 +178,7 @@ mod tests {
             folder.path().join(name)
         };
         let system = system_number().unwrap();
-        // Greater than any number of a process.
+        // Greater than any process number.
         let dead = file(format!("{PREFIX}{system:08x}-4294967295-0"));
         let own = file(temporary_name(0));
         let elsewhere = file(format!("{PREFIX}{:08x}-4294967295-0", !system));
@@ -195,7 +195,7 @@ mod tests {
         holder.lock().unwrap();
         remove_leftovers(folder.path());
         assert!(!dead.exists() && !old.exists());
-        // Nobody knows whether the process of an unknown system lives.
+        // It is unknown whether the process of an unknown system is running.
         assert!(unknown.exists());
         assert!(own.exists() && elsewhere.exists() && locked.exists() && other.exists());
     }

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-/// Returns who has the file open for writing, or if nobody has, for reading: the name of a program, and the number of the
-/// process. `None` where the system does not show the open files of other processes.
+/// Returns the process that has the file open for writing, or else one that has it open for
+/// reading, as the name of its program and its process number. Returns `None` if the system does
+/// not show the open files of other processes.
 #[cfg(target_os = "linux")]
 pub(crate) fn find_holder(path: &Path) -> Option<String> {
     use std::fs;
@@ -16,7 +17,7 @@ pub(crate) fn find_holder(path: &Path) -> Option<String> {
         let Some(number) = name.to_str().and_then(|name| name.parse::<u32>().ok()) else {
             continue;
         };
-        // Those of other users cannot be listed.
+        // Open files of other users cannot be listed.
         let Ok(open_files) = fs::read_dir(process.path().join("fd")) else {
             continue;
         };
@@ -36,7 +37,7 @@ pub(crate) fn find_holder(path: &Path) -> Option<String> {
             let info = process.path().join("fdinfo").join(open_file.file_name());
             match fs::read_to_string(info).is_ok_and(|info| holds_write_lock(&info)) {
                 true => return holder(),
-                // The handle that asks has the file open for reading, too.
+                // The process that asks also has the file open for reading.
                 false if number != std::process::id() => reader = reader.or_else(holder),
                 false => {}
             }

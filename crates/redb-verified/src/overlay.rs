@@ -1,4 +1,4 @@
-//! A file whose changes are kept in memory: for readers of files that the engine would mend first.
+//! A file whose changes stay in memory, for readers of files that the engine would repair first.
 
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Result};
@@ -14,11 +14,12 @@ use crate::layout_check::check_engine;
 use crate::page_layout::{PAGE_BYTES, SEALED_HEAD_BYTES};
 use crate::process::IgnorePoison;
 
-/// Opens a file for reading. In the files that this returns it has its name, can be opened for writing any number of
-/// times, and takes all changes in memory: those of a recovery are a few pages.
+/// Opens a file for reading, and returns files in which it has the same name but keeps all changes
+/// in memory. It can be opened there for writing any number of times. The changes of a recovery are
+/// a few pages.
 ///
-/// With `keeps_writers_away`, nobody can open the file for writing until these files are dropped. Otherwise a writer
-/// can, and every read after that is [`EngineError::Closed`].
+/// With `keeps_writers_away`, no process can open the file for writing until the returned files are
+/// dropped. Otherwise a writer can open it, and every later read returns [`EngineError::Closed`].
 ///
 /// # Errors
 /// [`EngineError::NotFound`], [`EngineError::Locked`], [`EngineError::LocksUnsupported`], [`EngineError::Io`].
@@ -54,7 +55,7 @@ pub fn overlay(
     }))
 }
 
-/// One file under its name.
+/// One file and its name.
 #[derive(Debug)]
 struct Overlay {
     path: PathBuf,
@@ -92,11 +93,12 @@ impl Files for Overlay {
     }
 }
 
-/// The file below, and the changes since.
+/// The underlying file, and the changes since.
 #[derive(Debug)]
 struct OverlayPages {
     base: OpenFile,
-    /// The head of the file below, if a writer may open it: every writer changes the head first.
+    /// The head of the underlying file, if a writer may open it. Every writer changes the head
+    /// first.
     head: Option<[u8; SEALED_HEAD_BYTES]>,
     changes: Mutex<Changes>,
 }
@@ -104,9 +106,9 @@ struct OverlayPages {
 #[derive(Debug)]
 struct Changes {
     length_bytes: u64,
-    /// Bytes of the file below that are still there: behind them are zeros.
+    /// The number of bytes of the underlying file that are still valid. Zeros follow them.
     base_bytes: u64,
-    /// The pages that were written, by their places.
+    /// The pages that were written, by offset.
     pages: BTreeMap<u64, Vec<u8>>,
 }
 
@@ -115,7 +117,7 @@ impl OverlayPages {
         self.changes.lock().ignore_poison()
     }
 
-    /// Reads bytes of the file below, zeros where it has ended.
+    /// Reads bytes of the underlying file, and zeros after its end.
     fn read_base(&self, base_bytes: u64, offset: u64, out: &mut [u8]) -> Result<()> {
         let there = base_bytes.saturating_sub(offset).min(out.len() as u64);
         let there = usize::try_from(there).unwrap_or(out.len());
@@ -125,7 +127,7 @@ impl OverlayPages {
             return Ok(());
         }
         self.base.read(offset, from_base)?;
-        // After the read: a writer that appears later cannot have changed these bytes.
+        // Checked after the read: a writer that appears later cannot have changed these bytes.
         match self.is_current()? {
             true => Ok(()),
             false => Err(EngineError::Closed {
@@ -135,7 +137,7 @@ impl OverlayPages {
         }
     }
 
-    /// Returns false once a writer has, or had, the file below.
+    /// Returns false if a writer has the underlying file open, or has had it open.
     fn is_current(&self) -> Result<bool> {
         let Some(expected) = &self.head else {
             return Ok(true);
@@ -149,7 +151,8 @@ impl OverlayPages {
     }
 }
 
-/// The parts of a range of bytes that lie in one page each: the page, and where the part begins in it.
+/// Splits a range of bytes into parts that each lie in one page. Returns the page and the part's
+/// offset in it.
 fn parts(offset: u64, length: usize) -> impl Iterator<Item = (u64, usize, usize)> {
     let page_bytes = PAGE_BYTES as u64;
     let (mut at, mut left) = (offset, length);
@@ -157,7 +160,7 @@ fn parts(offset: u64, length: usize) -> impl Iterator<Item = (u64, usize, usize)
         if left == 0 {
             return None;
         }
-        // Less than a page.
+        // The result is smaller than a page.
         let within = (at % page_bytes) as usize;
         let count = left.min(PAGE_BYTES - within);
         let part = (at / page_bytes, within, count);
@@ -167,7 +170,7 @@ fn parts(offset: u64, length: usize) -> impl Iterator<Item = (u64, usize, usize)
     })
 }
 
-/// One opening of the file.
+/// One handle of the file.
 #[derive(Debug)]
 struct OverlayFile(Arc<OverlayPages>);
 
@@ -186,7 +189,8 @@ impl StorageBackend for OverlayFile {
         if !parts(offset, out.len()).any(covers) {
             return self.0.read_base(changes.base_bytes, offset, out);
         }
-        // Changed bytes are not read from the file below: nothing depends on them any more.
+        // Changed bytes are not read from the underlying file, because its contents no longer
+        // matter.
         let (mut at, mut rest) = (offset, &mut *out);
         for (page, within, count) in parts(offset, rest.len()) {
             let (part, others) = rest.split_at_mut(count);
@@ -206,9 +210,9 @@ impl StorageBackend for OverlayFile {
     fn set_len(&self, length: u64) -> Result<()> {
         let mut changes = self.0.changes();
         changes.length_bytes = length;
-        // A file that is cut and grows again has zeros there, and not the bytes that it had before.
+        // A file that is cut and grows again contains zeros, not its former bytes.
         changes.base_bytes = changes.base_bytes.min(length);
-        // Only whole pages are ever cut off, so that no part of a page need be kept.
+        // Only whole pages are ever cut off, so no part of a page needs to be kept.
         changes
             .pages
             .retain(|page, _| page * (PAGE_BYTES as u64) < length);
@@ -244,7 +248,7 @@ impl StorageBackend for OverlayFile {
         Ok(())
     }
 
-    // The file below is locked as long as any of its openings lives.
+    // The underlying file remains locked as long as any handle lives.
 
     fn try_lock_range(&self, _: Bound<u64>, _: Bound<u64>) -> Locked<bool> {
         Ok(true)

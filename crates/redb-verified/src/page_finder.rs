@@ -1,14 +1,14 @@
-//! Finds and reads pages of the last commit beside the engine.
+//! Finds and reads pages of the last commit without the engine.
 //!
-//! redb finds a page from the top of its tree down, one page after the other, and does not expose
-//! page offsets. So we walk the tree ourselves, over the pages of the last commit that this handle
-//! has read or written. The result is a hint, because a page may have moved since:
+//! redb finds a page by descending its tree, one page after another, and does not expose page
+//! offsets. This module therefore walks the tree itself, over pages of the last commit that this
+//! handle has read or written. The result is a hint, because a page may have moved since:
 //!
-//! - [`PageFinder::find`] finds where the pages of rows are. For several it asks the operating
-//!   system for all at once, and for the pages on the way to them: a disk reads many in the time of
-//!   one. Asking for a page that has moved has no effect.
+//! - [`PageFinder::find`] finds the pages that contain rows. If there are several, it asks the
+//!   operating system for all of them at once, and for the pages on the way to them, because a disk
+//!   reads many pages in the time of one. A request for a page that has moved has no effect.
 //! - [`PageFinder::row_from`] reads a row at a place that was found before. The caller must check
-//!   by the row itself that it is the wanted one, and otherwise let the engine read it.
+//!   that it is the right row, and otherwise read it through the engine.
 
 use std::fs::File;
 use std::ops::Range;
@@ -18,13 +18,13 @@ use crate::page_layout::{Branch, Child, Geometry, PAGE_BYTES, Page, TablePages, 
 use crate::process::IgnorePoison;
 use crate::verified_file::Verification;
 
-/// No tree of a file is as deep.
+/// The maximum depth; no tree of a file is deeper.
 const MAX_DEPTH: usize = 64;
 
-/// Pages longer than this are neither asked for nor read.
+/// The maximum length of pages that are requested or read.
 const MAX_PAGE_BYTES: usize = 1 << 20;
 
-/// The row at or after a key, in the order of the bytes of keys.
+/// Identifies the first row at or after a key, in byte order of keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WantedRow {
     /// The name of its table.
@@ -33,8 +33,8 @@ pub struct WantedRow {
     pub key: Vec<u8>,
 }
 
-/// The place of a page of rows in the file: its offset, and in the lowest bits the logarithm of its
-/// length in pages.
+/// The place of a page of rows in the file: its offset, with the logarithm of its length in pages
+/// in the lowest bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PagePlace(u64);
 
@@ -48,7 +48,7 @@ impl PagePlace {
     }
 
     fn length(self) -> usize {
-        // At most 20, as `Geometry::place` gives it.
+        // At most 20, because `Geometry::place` returns it.
         PAGE_BYTES << (self.0 % PAGE_BYTES as u64)
     }
 }
@@ -73,7 +73,7 @@ impl RowInPage {
     }
 }
 
-/// The places of pages of rows that one page names.
+/// The places of the pages of rows that one page refers to.
 #[derive(Debug)]
 pub struct LeafPlaces {
     page: Vec<u8>,
@@ -85,17 +85,18 @@ pub struct LeafPlaces {
 }
 
 impl LeafPlaces {
-    /// The indices of the wanted rows that these pages have, if there are such rows.
+    /// The indices of the wanted rows that these pages contain, if the rows exist.
     pub fn rows(&self) -> &[usize] {
         &self.rows
     }
 
-    /// A key that is not above any of the rows, if there are pages before these.
+    /// A key that is not greater than any of the rows, if other pages precede these.
     pub fn after(&self) -> Option<&[u8]> {
         self.after.as_deref()
     }
 
-    /// The pages in order, each with the greatest key that it can have; nothing bounds a page without one.
+    /// The pages in order, each with the greatest key that it can contain. A page without a key is
+    /// unbounded.
     pub fn pages(&self) -> impl Iterator<Item = (Option<&[u8]>, PagePlace)> {
         let branch = match Page::parse(&self.page, self.widths) {
             Some(Page::Branch(branch)) => Some(branch),
@@ -115,13 +116,13 @@ impl LeafPlaces {
 /// Finds and reads pages of an open file.
 #[derive(Debug)]
 pub struct PageFinder {
-    /// A separate handle for reading, beside the engine's.
+    /// A separate handle for reading, besides the engine's.
     file: File,
     verification: Arc<Verification>,
     trees: Mutex<KnownTrees>,
 }
 
-/// The tables of a commit, by its root.
+/// The tables of a commit, by its root page.
 #[derive(Debug, Default)]
 struct KnownTrees {
     root: Option<Child>,
@@ -132,23 +133,23 @@ struct KnownTrees {
 struct KnownTree {
     name: Vec<u8>,
     pages: TablePages,
-    /// Number of pages above each of rows, once that is known: all are equally deep.
+    /// The number of pages above each page of rows, once it is known. All are equally deep.
     depth: OnceLock<usize>,
 }
 
-/// A page on the way down to some rows.
+/// A page on the path to some rows.
 struct Step {
     tree: Arc<KnownTree>,
     page: Child,
-    /// As in [`LeafPlaces`].
+    /// The same as in [`LeafPlaces`].
     after: Option<Vec<u8>>,
     last: Option<Vec<u8>>,
-    /// The indices of the rows.
+    /// The indices of the wanted rows.
     rows: Vec<usize>,
 }
 
 impl Step {
-    /// The pages below this one that lead to the rows.
+    /// Returns the pages below this one that lead to the rows.
     fn below(&self, branch: &Branch<'_>, wanted: &[WantedRow]) -> Vec<Self> {
         let number_of = |row: &usize| {
             let key = &wanted.get(*row)?.key;
@@ -175,8 +176,8 @@ impl Step {
 }
 
 impl PageFinder {
-    /// Makes a finder of a second handle of the file; `None` without one, or where a file cannot be read at any place
-    /// without its handle.
+    /// Creates a finder from a second handle of the file. Returns `None` without a handle, or on
+    /// systems that cannot read at an offset.
     pub(crate) fn new(file: Option<File>, verification: &Arc<Verification>) -> Option<Self> {
         if !cfg!(unix) {
             return None;
@@ -188,15 +189,15 @@ impl PageFinder {
         })
     }
 
-    /// Returns a number that another commit changes.
+    /// Returns a number that changes with every commit.
     pub fn commit_mark(&self) -> Option<u128> {
         let (_, root) = self.verification.last_tables()?;
         Some(root.checksum)
     }
 
-    /// Finds the pages of wanted rows, with those that the page above them names as well. Rows whose pages cannot be
-    /// read, or have nothing above them, are not found. Pages of several rows are asked for: they will be
-    /// read.
+    /// Finds the pages of the wanted rows, and the other pages that their parent page refers to.
+    /// Does not find rows whose pages cannot be read or have no parent. If there are several rows,
+    /// requests their pages from the system, because they will be read.
     pub fn find(&self, wanted: &[WantedRow]) -> Vec<LeafPlaces> {
         let mut found = Vec::new();
         let Some((geometry, mut steps)) = self.roots(wanted) else {
@@ -236,7 +237,7 @@ impl PageFinder {
         found
     }
 
-    /// The roots of the trees of the last commit that have the wanted rows.
+    /// Returns the roots of the trees of the last commit that contain the wanted rows.
     fn roots(&self, wanted: &[WantedRow]) -> Option<(Geometry, Vec<Step>)> {
         let (geometry, root) = self.verification.last_tables()?;
         let mut known = self.trees.lock().ignore_poison();
@@ -263,8 +264,8 @@ impl PageFinder {
         Some((geometry, steps.collect()))
     }
 
-    /// Returns true if pages at this depth have rows of a tree. One of them is read to find out the
-    /// first time.
+    /// Returns true if pages at this depth contain rows of a tree. The first call for a tree reads
+    /// one of them to find out.
     fn are_leaves(
         &self,
         geometry: Geometry,
@@ -283,8 +284,8 @@ impl PageFinder {
         tree.depth.get() == Some(&depth)
     }
 
-    /// Reads the first row from a key on in a page of rows, if the page has one. The table has keys of this
-    /// length.
+    /// Reads the first row at or after a key from a page of rows, if the page contains one. `key`
+    /// has the width of the table's keys.
     pub fn row_from(&self, place: PagePlace, key: &[u8]) -> Option<RowInPage> {
         let page = self.read_pages(place.offset(), place.length())?;
         let widths = Widths {
@@ -300,7 +301,7 @@ impl PageFinder {
         Some(RowInPage { page, key, value })
     }
 
-    /// Asks for pages of rows that will be read, where the system takes such advice.
+    /// Requests pages of rows that will be read, if the system accepts such advice.
     pub fn ask(&self, places: &[PagePlace]) {
         for place in places {
             will_need(&self.file, place.offset(), place.length());
@@ -347,7 +348,7 @@ impl PageFinder {
         }
         let mut bytes = vec![0; length];
         self.verification.counters.note_read(length);
-        // While the lock is held no page that waits is taken for one that is at its place.
+        // While the lock is held, a waiting page is not mistaken for one that is at its place.
         let waiting = self.verification.waiting.read().ignore_poison();
         read_at(&self.file, offset, &mut bytes)?;
         waiting.cover(offset, &mut bytes);
@@ -370,7 +371,7 @@ fn will_need(file: &File, offset: u64, length: usize) {
     use std::num::NonZeroU64;
 
     let length = NonZeroU64::new(length as u64);
-    // Where the system takes no advice, pages are read all the same.
+    // If the system accepts no advice, pages are read without it.
     let _ = rustix::fs::fadvise(file, offset, length, rustix::fs::Advice::WillNeed);
 }
 
@@ -418,7 +419,7 @@ mod tests {
         let write = file.begin_write().unwrap();
         let mut bands = write.open_table(BANDS).unwrap();
         for code in (first..BLOCKS).step_by(2) {
-            // As long as a block: one row a page.
+            // Each value has the length of a block: one row in each page.
             let key = block_key(code);
             bands.insert(&key, [7; 4_060].as_slice()).unwrap();
         }
@@ -430,14 +431,15 @@ mod tests {
         write.commit().unwrap();
     }
 
-    /// Pages of rows are found after each commit, by the handle that made it and by others: each page once.
+    /// Pages of rows are found after each commit, by the handle that made it and by others, each
+    /// page once.
     #[test]
     fn page_finder_descends_from_the_root_to_each_row() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         let options = FileOptions::default();
         let file = RedbFile::create(&path, &options).unwrap();
-        // Number of pages that have the rows.
+        // Returns the number of pages that contain the rows.
         let found = |file: &RedbFile, wanted: &[WantedRow]| {
             let finder = file.page_finder.as_ref().unwrap();
             let found = finder.find(wanted);
@@ -452,7 +454,7 @@ mod tests {
             places.collect::<BTreeSet<u64>>().len()
         };
         write(&file, 0);
-        // Only every other row is there: the next one is found.
+        // Only every other row exists; for a missing one, the next is found.
         assert_eq!(found(&file, &wanted(0..199)), 100);
         write(&file, 1);
         assert_eq!(found(&file, &wanted(0..200)), 200);
@@ -475,7 +477,8 @@ mod tests {
         assert_eq!(found(&file, &[]), 0);
     }
 
-    /// Each page of rows is visited with the others below the same page, and rows are read at their places.
+    /// Each page of rows is visited together with the other pages of its parent, and rows are read
+    /// at their places.
     #[test]
     fn rows_are_read_from_the_pages_found() {
         let folder = tempfile::tempdir().unwrap();
@@ -499,7 +502,7 @@ mod tests {
             table: "filters",
             key: filter_key(0).to_vec(),
         };
-        // Nothing is above its only page.
+        // The only page has no parent.
         assert_eq!(visited(&filter), (None, Vec::new()));
         let before = finder.commit_mark();
         write(&file, 1);
@@ -522,7 +525,7 @@ mod tests {
             assert_eq!(found.key().unwrap(), row.key);
             assert_eq!(found.value().unwrap(), [7; 4_060]);
         }
-        // A page names some eighty others, and at least half of that.
+        // A page refers to about eighty others, and to at least half that number.
         assert!((BLOCKS / 90..BLOCKS / 40).contains(&calls), "{calls}");
     }
 }

@@ -1,50 +1,50 @@
-//! The pages of the storage engine, as far as they determine which page has which checksum.
+//! The layout of the storage engine's pages, as far as it determines the checksum of each page.
 //!
-//! The engine keeps a checksum of every page where it refers to the page: in the branch above it, in
-//! the table's definition, or in the first bytes of the file. It looks at them only to repair. Here
-//! they are read, so that every page can be verified whenever it is read.
+//! The engine stores the checksum of a page beside each reference to it: in the parent branch, in
+//! the table's definition, or in the first bytes of the file. The engine itself checks them only
+//! for repair. This crate reads them, so that it can verify every page whenever it is read.
 
 use std::ops::Range;
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
-/// The size of a page; the engine's pages are this or a power of two times this.
+/// The smallest size of a page. The engine's pages have this size times a power of two.
 pub const PAGE_BYTES: usize = 4_096;
 
-/// Length of the head that the engine writes at the beginning of the file.
+/// The length of the head that the engine writes at the beginning of the file.
 pub(crate) const HEAD_BYTES: usize = 320;
 
-/// The size of the head and the seal behind it: both are in one sector, so neither is written
-/// without the other.
+/// The length of the head with the seal that follows it. Both are in one sector, so neither is
+/// written without the other.
 pub(crate) const SEALED_HEAD_BYTES: usize = HEAD_BYTES + 16;
 
 /// The first bytes of every file of the engine.
 pub(crate) const ENGINE_MAGIC: &[u8; 9] = b"redb\x1a\x0a\xa9\x0d\x0a";
 
-/// The magic of the seal behind the head. Its last byte is the number of the layout of pages.
+/// The magic of the seal that follows the head. Its last byte is the number of the page layout.
 pub(crate) const SEAL_MAGIC: &[u8; 8] = b"RESEMBL\x1a";
 
 const LEAF: u8 = 1;
 const BRANCH: u8 = 2;
 
-/// The engine's format of files that is known here.
+/// The version of the engine's file format that this crate knows.
 pub(crate) const ENGINE_VERSION: u8 = 3;
 
-/// Offsets of the two commits in the head, and their length.
+/// The offsets of the two commits in the head, and their length.
 pub(crate) const SLOT_OFFSETS: [usize; 2] = [64, 64 + SLOT_BYTES];
 pub(crate) const SLOT_BYTES: usize = 128;
 
 const TWO_PHASE: u8 = 4;
 
-/// The engine's code for a table without multiple values to a key.
+/// The engine's code for a table with one value for each key.
 const PLAIN_TABLE: u8 = 3;
 
-/// Copies bytes over the first ones of others, up to the shorter length.
+/// Copies the bytes of `from` over those of `to`, up to the shorter length.
 pub(crate) fn copy(to: &mut [u8], from: &[u8]) {
     to.iter_mut().zip(from).for_each(|(to, from)| *to = *from);
 }
 
-/// The head with its seal.
+/// Returns the head with its seal.
 pub(crate) fn seal_head(head: &[u8; HEAD_BYTES]) -> [u8; SEALED_HEAD_BYTES] {
     let mut sealed = [0; SEALED_HEAD_BYTES];
     let checksum = xxh3_64(head).to_le_bytes();
@@ -52,12 +52,12 @@ pub(crate) fn seal_head(head: &[u8; HEAD_BYTES]) -> [u8; SEALED_HEAD_BYTES] {
     sealed
 }
 
-/// State of the seal behind the head.
+/// The state of the seal that follows the head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HeadSeal {
     Intact,
     Damaged,
-    /// The page was never written by this crate.
+    /// This crate never wrote the page.
     Foreign,
 }
 
@@ -76,10 +76,11 @@ pub(crate) fn check_head(sealed: &[u8; SEALED_HEAD_BYTES]) -> HeadSeal {
     }
 }
 
-/// The flag of a head whose commit is not synced yet, so that other processes use the commit before it.
+/// The flag of a head whose commit is not synced yet. Other processes then use the commit before
+/// it.
 const UNFLUSHED: u8 = 8;
 
-/// Byte of the flags in the head.
+/// The offset of the flags in the head.
 const FLAGS_OFFSET: usize = 9;
 
 /// Returns true if the head's last commit is not synced yet.
@@ -88,7 +89,7 @@ pub(crate) fn is_unflushed(head: &[u8]) -> bool {
         .is_some_and(|flags| flags & UNFLUSHED != 0)
 }
 
-/// Returns the sealed head of a page as it is once its commit is synced.
+/// Returns the sealed head of a page as it will be when its commit is synced.
 pub(crate) fn flushed_head(page: &[u8]) -> [u8; SEALED_HEAD_BYTES] {
     let mut head = [0; HEAD_BYTES];
     copy(&mut head, page);
@@ -122,14 +123,14 @@ fn u128_at(bytes: &[u8], offset: usize) -> Option<u128> {
     array(bytes, offset).map(u128::from_le_bytes)
 }
 
-/// A page by its number, and the checksum that it must have.
+/// A reference to a page: its number, and the checksum that it must have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Child {
     pub(super) number: u64,
     pub(super) checksum: u128,
 }
 
-/// Places pages in the file.
+/// Maps page numbers to offsets in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Geometry {
     header_pages: u64,
@@ -137,13 +138,13 @@ pub(crate) struct Geometry {
 }
 
 impl Geometry {
-    /// That of every file that the engine makes with pages of this size.
+    /// The geometry of every file that the engine makes with pages of this size.
     pub(crate) const USUAL: Self = Self {
         header_pages: 0,
         region_pages: 1 << 20,
     };
 
-    /// The offset of a page, and its length in bytes; none if there can be no such page.
+    /// Returns the offset of a page and its length in bytes, or `None` if no such page can exist.
     pub(crate) fn place(&self, child: &Child) -> Option<(u64, usize)> {
         let order = u32::try_from(child.number >> 59).ok()?;
         if order > 20 {
@@ -172,26 +173,27 @@ pub(crate) struct Slot {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Head {
     pub(super) geometry: Geometry,
-    /// The commit that counts, and the one before it.
+    /// The valid commit, and the one before it.
     pub(super) slots: [Slot; 2],
-    /// True if the last commit may not be in the file as a whole: it was not made in two phases,
-    /// and only the checksums of its pages can show it. Closing a file ends with a commit of two
+    /// True if the last commit may be incomplete: it was not made in two phases, so only the
+    /// checksums of its pages show whether it is complete. Closing a file ends with a commit of two
     /// phases. The engine's mark for recovery does not suffice: while a torn commit is rolled back,
-    /// the mark is gone and the head still names that commit.
+    /// the mark is gone but the head still refers to that commit.
     pub(super) may_be_torn: bool,
-    /// True if the newer commit is not synced yet: other processes than its writer use the older one.
+    /// True if the newer commit is not synced yet. Processes other than its writer use the older
+    /// one.
     pub(super) is_unflushed: bool,
 }
 
 impl Head {
-    /// Returns true if the commit that does not count is later than the one that does.
+    /// Returns true if the other commit is later than the valid one.
     pub(crate) fn has_later_commit(&self) -> bool {
         let [counting, other] = &self.slots;
         other.transaction > counting.transaction
     }
 
-    /// Parses the head, or returns `None` if the engine's format is another, or the bytes make no
-    /// sense.
+    /// Parses the head. Returns `None` if the engine's format is a different one or the bytes are
+    /// not valid.
     pub(crate) fn parse(head: &[u8; HEAD_BYTES]) -> Option<Self> {
         let flags = *head.get(FLAGS_OFFSET)?;
         let geometry = Geometry {
@@ -213,8 +215,8 @@ impl Head {
     }
 }
 
-/// Returns the commits of a damaged head whose own checksums are right, the newer one first.
-/// The rest is as in all files.
+/// Returns those commits of a damaged head that have right checksums, the newer one first. Assumes
+/// the usual geometry.
 pub(crate) fn remaining_slots(head: &[u8; HEAD_BYTES]) -> (Geometry, Vec<Slot>) {
     let slots = [0, 1].map(|number| slot(head, number).filter(|slot| slot.is_intact));
     let mut slots: Vec<Slot> = slots.into_iter().flatten().collect();
@@ -222,7 +224,7 @@ pub(crate) fn remaining_slots(head: &[u8; HEAD_BYTES]) -> (Geometry, Vec<Slot>) 
     (Geometry::USUAL, slots)
 }
 
-/// Returns true if the first bytes of a file are those of a store, possibly damaged.
+/// Returns true if the first bytes of a file are those of a store, even a damaged one.
 pub(crate) fn was_sealed(sealed: &[u8; SEALED_HEAD_BYTES]) -> bool {
     let (_, seal) = sealed.split_at(HEAD_BYTES);
     seal.starts_with(SEAL_MAGIC)
@@ -246,8 +248,8 @@ fn slot(head: &[u8; HEAD_BYTES], number: usize) -> Option<Slot> {
     (*body.first()? == ENGINE_VERSION).then_some(slot)
 }
 
-/// Widths of keys and values in bytes, where all rows of a tree have the same. The default is that of the tree whose
-/// rows are definitions of tables.
+/// The widths of keys and values in bytes, if all rows of a tree have the same. The default is that
+/// of the tree whose rows define tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Widths {
     /// The width of keys; `None` if they differ.
@@ -261,7 +263,7 @@ pub struct Widths {
 pub enum Page<'a> {
     /// A page of rows.
     Leaf(Leaf<'a>),
-    /// A page that names the pages below it.
+    /// A page that refers to the pages below it.
     Branch(Branch<'a>),
 }
 
@@ -275,7 +277,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// Returns the engine's checksum of the page: of its contents, not of the unused room.
+    /// Returns the engine's checksum of the page. It covers the contents, not the unused room.
     pub(crate) fn checksum(&self) -> u128 {
         let (bytes, end) = match self {
             Self::Leaf(leaf) => (leaf.bytes, leaf.end),
@@ -290,7 +292,7 @@ pub(crate) fn is_branch(bytes: &[u8]) -> bool {
     bytes.first() == Some(&BRANCH)
 }
 
-/// Returns the number of rows, or of keys of a branch, that a page states.
+/// Returns the number of rows, or of a branch's keys, that a page states.
 pub fn stated_count(bytes: &[u8]) -> usize {
     // A page too short to state a number has no rows.
     u16_at(bytes, 2).unwrap_or(0)
@@ -318,7 +320,8 @@ impl<'a> Leaf<'a> {
         (leaf.end <= bytes.len()).then_some(leaf)
     }
 
-    /// Reads a page that may be damaged, with this number of rows, if it is not 0.
+    /// Parses a page that may be damaged. If `rows` is not 0, it replaces the stated number of
+    /// rows.
     pub fn of_rows(bytes: &'a [u8], widths: Widths, rows: usize) -> Option<Self> {
         let end = bytes.len();
         (rows > 0).then_some(Self {
@@ -334,7 +337,7 @@ impl<'a> Leaf<'a> {
         self.rows
     }
 
-    /// Returns the stated end of the last row; `None` unless the ends of all rows ascend.
+    /// Returns the stated end of the last row, or `None` unless the ends of all rows ascend.
     pub fn stated_ends(&self) -> Option<usize> {
         let mut end = 0;
         for row in 0..self.rows {
@@ -381,7 +384,7 @@ impl<'a> Leaf<'a> {
         self.bytes.get(self.value_range(row)?)
     }
 
-    /// Returns the position of a row's key in the page.
+    /// Returns the range of bytes of a row's key in the page.
     pub fn key_range(&self, row: usize) -> Option<Range<usize>> {
         if row >= self.rows {
             return None;
@@ -393,7 +396,7 @@ impl<'a> Leaf<'a> {
         Some(start..self.key_end(row)?)
     }
 
-    /// Returns the position of a row's value in the page.
+    /// Returns the range of bytes of a row's value in the page.
     pub fn value_range(&self, row: usize) -> Option<Range<usize>> {
         if row >= self.rows {
             return None;
@@ -406,7 +409,7 @@ impl<'a> Leaf<'a> {
     }
 }
 
-/// A page that refers to others.
+/// A page that refers to other pages.
 #[derive(Clone, Copy, Debug)]
 pub struct Branch<'a> {
     bytes: &'a [u8],
@@ -428,7 +431,8 @@ impl<'a> Branch<'a> {
         (branch.keys_start() <= branch.end && branch.end <= bytes.len()).then_some(branch)
     }
 
-    /// Reads a page that may be damaged, with this number of keys, if it is not 0.
+    /// Parses a page that may be damaged. If `keys` is not 0, it replaces the stated number of
+    /// keys.
     pub(crate) fn of_keys(bytes: &'a [u8], widths: Widths, keys: usize) -> Option<Self> {
         let end = bytes.len();
         (keys > 0).then_some(Self {
@@ -461,13 +465,14 @@ impl<'a> Branch<'a> {
         }
     }
 
-    /// Returns the number of the child below which a key is, if it is there at all.
+    /// Returns the number of the child that contains a key, if the key exists.
     pub(crate) fn child_for(&self, wanted: &[u8]) -> usize {
         let is_before = |number: &usize| self.key(*number).is_some_and(|key| key < wanted);
         (0..self.keys).take_while(is_before).count()
     }
 
-    /// The greatest key that can be below child number `key`; the last child has none.
+    /// Returns the greatest key that child number `key` can contain. The last child has no such
+    /// key.
     pub(crate) fn key(&self, key: usize) -> Option<&'a [u8]> {
         if key >= self.keys {
             return None;
@@ -480,7 +485,7 @@ impl<'a> Branch<'a> {
     }
 }
 
-/// A table, as described by the row with its name: its tree, and the widths of its rows.
+/// A table, as the row with its name describes it: its tree, and the widths of its rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TablePages {
     pub(super) root: Option<Child>,
@@ -489,7 +494,7 @@ pub(crate) struct TablePages {
 }
 
 impl TablePages {
-    /// Parses a row, or returns `None` if it cannot belong to a table of a store.
+    /// Parses a row. Returns `None` if it cannot describe a table of a store.
     pub(crate) fn parse(row: &[u8]) -> Option<Self> {
         let width = |offset: usize| -> Option<Option<usize>> {
             Some(match *row.get(offset)? {

@@ -1,4 +1,4 @@
-//! The parsers against files that the engine itself wrote.
+//! Tests the parsers with files that the engine wrote.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,8 @@ const FIXED: TableDefinition<'static, &[u8; 22], u32> = TableDefinition::new("fi
 const SETS: TableDefinition<'static, &[u8], u64> = TableDefinition::new("sets");
 const EMPTY: TableDefinition<'static, u64, u64> = TableDefinition::new("empty");
 
-/// Rows of all combinations of fixed and free widths, of several levels, some longer than a page.
+/// Writes rows with every combination of fixed and variable widths, on several levels, some longer
+/// than a page.
 fn written() -> (Vec<u8>, BTreeMap<&'static str, Rows>) {
     let memory = MemoryFile::default();
     let database = Database::builder()
@@ -70,7 +71,7 @@ fn written() -> (Vec<u8>, BTreeMap<&'static str, Rows>) {
 type Put<'p, K, V> =
     &'p mut dyn for<'k, 'v> FnMut(&<K as Value>::SelfType<'k>, &<V as Value>::SelfType<'v>);
 
-/// Writes rows, and reads them again through the engine.
+/// Writes rows, and reads them back through the engine.
 fn fill<K: Key + 'static, V: Value + 'static>(
     write: &redb::WriteTransaction,
     table: TableDefinition<'static, K, V>,
@@ -96,8 +97,8 @@ fn fill<K: Key + 'static, V: Value + 'static>(
     tables.insert(name, rows.collect());
 }
 
-/// The pages below one and itself, top down, with their widths; each has the checksum that the
-/// page above it says.
+/// Returns a page and the pages below it, top down, with their widths. Checks that each has the
+/// checksum that its parent states.
 fn pages<'b>(
     bytes: &'b [u8],
     geometry: &Geometry,
@@ -185,7 +186,7 @@ fn every_page_is_read_as_the_engine_wrote_it() {
         branches >= 6,
         "{branches} branches, expected some below others"
     );
-    // The engine's own tables, as far as they are of the plain kind.
+    // The engine's own tables, if they are of the plain kind.
     let own = rows_of(&tree(
         &bytes,
         head.slots[0].system_tables,
@@ -197,7 +198,7 @@ fn every_page_is_read_as_the_engine_wrote_it() {
     );
 }
 
-/// Reads whatever a page says it has.
+/// Reads everything that a page states to contain.
 fn exercise(bytes: &[u8], widths: Widths) {
     match Page::parse(bytes, widths) {
         Some(Page::Leaf(leaf)) => {
@@ -241,7 +242,7 @@ fn page_parsers_survive_truncation_and_noise() {
     let mut all = tree(&bytes, head(&bytes).slots[0].tables, Widths::default());
     for (_, row) in rows_of(&all.clone()) {
         for length in 0..row.len() {
-            // What it may be without the names of types, which come last, is not asked for.
+            // The result without the names of types, which come last, does not matter.
             let _ = TablePages::parse(&row[..length]);
         }
         let table = TablePages::parse(&row).unwrap();
@@ -290,7 +291,7 @@ fn head_never_points_beyond_the_addressable_range() {
         parsed += 1;
         for slot in head.slots {
             for root in [slot.tables, slot.system_tables].into_iter().flatten() {
-                // 2^20 regions of 2^20 pages, and as many of their heads.
+                // 2^20 regions of 2^20 pages, and the same number of region heads.
                 let most = (1u64 << 41) * PAGE_BYTES as u64 + PAGE_BYTES as u64;
                 let place = head.geometry.place(&root);
                 assert!(place.is_none_or(|(offset, _)| offset <= most));

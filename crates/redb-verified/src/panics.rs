@@ -1,4 +1,4 @@
-//! Catches panics: those of the engine on damaged pages, and our own.
+//! Catches panics of the engine on damaged pages, and panics of this program.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
@@ -7,36 +7,36 @@ use crate::engine_error::{EngineError, Result};
 use crate::file_counters::FileCounters;
 use crate::process::HomeProcess;
 
-/// Runs only calls of the engine: opening, committing, closing. A panic there results from damaged
-/// pages, and becomes [`EngineError::Corrupt`].
+/// Runs calls of the engine only: opening, committing, closing. A panic there results from damaged
+/// pages and becomes [`EngineError::Corrupt`].
 ///
 /// # Errors
-/// Returns the errors of the calls.
+/// The errors of the calls.
 pub fn catch_engine_panic<T, E: From<EngineError>>(
     run: impl FnOnce() -> Result<T, E>,
 ) -> Result<T, E> {
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| Err(engine_stopped(&*panic).into()))
 }
 
-/// Runs other code, which calls the engine. A panic becomes [`EngineError::Bug`] at the line of the caller,
-/// or [`EngineError::Corrupt`] if the file has failed before.
+/// Runs other code that calls the engine. A panic becomes [`EngineError::Corrupt`] if the file has
+/// failed before, and otherwise [`EngineError::Bug`] at the line of the caller.
 ///
-/// The rule: the engine sees the file only through the verification of pages, so it meets nothing
-/// unexpected before the verification has refused or passed a damaged page, or the operating system
-/// has refused an access; `counters` remember either. Afterwards a panic may well be the engine's,
-/// which unwraps such errors in places. Before, it cannot be the file's fault, whoever panicked: it
-/// is a bug. The text of a panic does not show whose it is.
+/// The engine sees the file only through verified pages. It meets nothing unexpected until
+/// verification has refused or passed a damaged page, or the operating system has refused an
+/// access; `counters` record both. After such a failure a panic may be the engine's, because it
+/// unwraps such errors in places. Without one, the file cannot be the cause, so the panic is a bug.
+/// The text of a panic does not show whose it is.
 ///
 /// # Errors
-/// Returns the errors of the code.
+/// The errors of the code.
 #[track_caller]
 pub fn catch_panic<T, E: From<EngineError>>(
     counters: &FileCounters,
     run: impl FnOnce() -> Result<T, E>,
 ) -> Result<T, E> {
     let caller = Location::caller();
-    // Nobody uses anything that the panic left half made: the caller closes the handle, or has
-    // opened none yet.
+    // Nothing uses values that the panic left half changed: the caller closes the handle, or has
+    // not opened one.
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
         let error = match counters.has_failed() {
             true => engine_stopped(&*panic),
@@ -58,21 +58,22 @@ fn engine_stopped(panic: &(dyn Any + Send)) -> EngineError {
     EngineError::corrupt("the storage engine stopped", message_of(panic))
 }
 
-/// A value of the engine that is dropped without a panic: a lock that an earlier panic poisoned makes
-/// the engine panic again whenever one of its values is dropped, outside any call. In another process
-/// than the one that made it, the value is forgotten: the engine would write to the file and unlock it.
+/// A value of the engine that can be dropped without a panic. If an earlier panic poisoned a lock,
+/// the engine panics again whenever one of its values is dropped, outside any call. In a process
+/// other than the one that made it, the value is leaked instead: the engine would write to the file
+/// and unlock it.
 pub struct PanicSafe<T> {
     value: Option<T>,
     home: HomeProcess,
 }
 
 impl<T> PanicSafe<T> {
-    /// Wraps a value of the process that runs this.
+    /// Wraps a value of the current process.
     pub fn new(value: T) -> Self {
         Self::new_in(value, HomeProcess::current())
     }
 
-    /// Wraps a value of a process that is known: asking for it costs as much as a short read.
+    /// Wraps a value of a known process. Querying the process costs as much as a short read.
     pub fn new_in(value: T, home: HomeProcess) -> Self {
         Self {
             value: Some(value),
@@ -80,26 +81,26 @@ impl<T> PanicSafe<T> {
         }
     }
 
-    /// Returns the value.
+    /// Returns a reference to the value.
     ///
     /// # Errors
-    /// [`EngineError::Bug`], never.
+    /// Only [`EngineError::Bug`].
     pub fn get(&self) -> Result<&T> {
         self.value.as_ref().ok_or_else(already_dropped)
     }
 
-    /// Returns the value, to be changed.
+    /// Returns a mutable reference to the value.
     ///
     /// # Errors
-    /// [`EngineError::Bug`], never.
+    /// Only [`EngineError::Bug`].
     pub fn get_mut(&mut self) -> Result<&mut T> {
         self.value.as_mut().ok_or_else(already_dropped)
     }
 
-    /// Returns the value itself, for a call that consumes it; the caller catches panics of that call.
+    /// Returns the value for a call that consumes it. The caller must catch panics of that call.
     ///
     /// # Errors
-    /// [`EngineError::Forked`] in another process than the one that made it.
+    /// [`EngineError::Forked`] in a process other than the one that made the value.
     pub fn into_inner(mut self) -> Result<T> {
         self.home.check()?;
         self.value.take().ok_or_else(already_dropped)

@@ -1,12 +1,12 @@
-//! Locks that an earlier panic has poisoned, and the process that threads are in.
+//! Locks that an earlier panic has poisoned, and the process to which a value belongs.
 
 use std::sync::{LockResult, PoisonError};
 
 use crate::engine_error::{EngineError, Result};
 
-/// Takes a lock's guard whether or not a thread has panicked while it held the lock. Code that
-/// changes the data behind a lock keeps it whole at every step, and a panic in the midst of a
-/// transaction closes the store.
+/// Returns a lock's guard even if a thread has panicked while it held the lock. Code that changes
+/// data behind a lock keeps them consistent at every step, and a panic during a transaction closes
+/// the store.
 pub trait IgnorePoison<G> {
     /// Returns the guard.
     fn ignore_poison(self) -> G;
@@ -19,8 +19,8 @@ impl<G> IgnorePoison<G> for LockResult<G> {
 }
 
 /// The process in which a value was made. After a `fork` the child has a copy of the memory, but
-/// shares the file and its locks with the parent, and none of the parent's threads runs in it: a
-/// mutex that one of them held is never released, and one that is waited for never ends.
+/// shares the file and its locks with the parent. None of the parent's threads runs in the child,
+/// so a mutex that one of them held is never released, and waiting for one of them never ends.
 #[derive(Clone, Debug)]
 pub struct HomeProcess {
     id: u32,
@@ -28,7 +28,7 @@ pub struct HomeProcess {
 }
 
 impl HomeProcess {
-    /// Returns the process that runs this.
+    /// Returns the current process.
     #[must_use]
     pub fn current() -> Self {
         Self {
@@ -37,15 +37,16 @@ impl HomeProcess {
         }
     }
 
-    /// Returns true in that process. Asks the system, which takes about as long as a short read.
+    /// Returns true in the process that made the value. Queries the system, which takes about as
+    /// long as a short read.
     #[must_use]
     pub fn is_current(&self) -> bool {
         self.id == std::process::id()
     }
 
-    /// Refuses any other process, without a system call: the C library notes every fork that is made through it.
-    /// In the child of another kind of fork nothing is written, because [`is_current`](Self::is_current) is asked
-    /// before each write to a file.
+    /// Returns an error in any other process. It makes no system call, because the C library
+    /// registers every fork that is made through it. After another kind of fork, nothing is written
+    /// to the file: [`is_current`](Self::is_current) is checked before each write.
     ///
     /// # Errors
     /// [`EngineError::Forked`] in any other process.

@@ -1,4 +1,4 @@
-//! Syncs of a file while it is still being written, so that the one at its end is short.
+//! Syncs a file while it is being written, so that the final sync is short.
 
 use std::fs::File;
 use std::path::Path;
@@ -8,7 +8,7 @@ use std::thread::{Builder, JoinHandle};
 use crate::engine_error::{EngineError, Result};
 use crate::files::FileOptions;
 
-/// A thread that syncs a file whenever it is asked to, beside whoever writes it.
+/// A thread that syncs a file on request, while another thread writes it.
 #[derive(Debug)]
 pub struct SyncAhead {
     sender: Option<SyncSender<()>>,
@@ -16,10 +16,10 @@ pub struct SyncAhead {
 }
 
 impl SyncAhead {
-    /// Starts the thread; `None` if it is not a file of the system.
+    /// Starts the thread. Returns `None` unless it is a file of the operating system.
     ///
     /// # Errors
-    /// [`EngineError::Io`] if the system allows no further thread.
+    /// [`EngineError::Io`] if the system cannot start another thread.
     pub fn start(path: &Path, options: &FileOptions) -> Result<Option<Self>> {
         if !options.files.0.are_shared() {
             return Ok(None);
@@ -45,14 +45,15 @@ impl SyncAhead {
         }))
     }
 
-    /// Asks for a sync of everything written so far. One that has not begun yet covers it as well.
+    /// Requests a sync of everything written so far. A requested sync that has not begun covers it
+    /// as well.
     pub fn ask(&self) {
         if let Some(sender) = &self.sender {
             let _ = sender.try_send(());
         }
     }
 
-    /// Leaves the thread alone: it is one of another process.
+    /// Detaches the thread, which belongs to another process.
     pub fn forget(mut self) {
         std::mem::forget(self.thread.take());
     }

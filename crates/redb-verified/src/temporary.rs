@@ -1,4 +1,4 @@
-//! Files under temporary names, which are removed when they are dropped.
+//! Files with temporary names. They are removed when they are dropped.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -9,10 +9,10 @@ use crate::files::{FileSource, create_private};
 use crate::leftovers::{remove_leftovers, temporary_name};
 use crate::process::HomeProcess;
 
-/// The number of names to try: if all are taken, something else is wrong.
+/// The number of names to try. If all are taken, something else is wrong.
 const TRIES: u32 = 10_000;
 
-/// A file's name. The file is removed with it.
+/// A file with a temporary name. Dropping the value removes the file.
 #[derive(Debug)]
 pub struct TemporaryFile {
     path: PathBuf,
@@ -22,10 +22,10 @@ pub struct TemporaryFile {
 }
 
 impl TemporaryFile {
-    /// Makes a file in a folder under a name that nothing has. `make` must refuse a name that is taken.
+    /// Creates a file in a folder under an unused name. `make` must fail if the name is taken.
     ///
     /// # Errors
-    /// Returns the errors of `make`.
+    /// The errors of `make`.
     pub fn create<T, E>(
         folder: &Path,
         files: &FileSource,
@@ -61,7 +61,8 @@ impl TemporaryFile {
         &self.path
     }
 
-    /// Makes an empty file to write to and read from, without a name where a file can do without.
+    /// Creates an empty file for writing and reading. On systems that allow it, the file has no
+    /// name.
     ///
     /// # Errors
     /// [`EngineError::Io`].
@@ -70,7 +71,7 @@ impl TemporaryFile {
             create_private(path).map_err(|error| EngineError::naming("creating", path, error))
         })?;
         if cfg!(unix) {
-            // Not even a killed process leaves it behind.
+            // Not even a killed process leaves the file behind.
             fs::remove_file(&scratch.path)
                 .map_err(|error| EngineError::io("unlinking", &scratch.path, error))?;
             scratch.is_ours = false;
@@ -78,8 +79,8 @@ impl TemporaryFile {
         Ok((scratch, file))
     }
 
-    /// Gives the file its name, unless something has it, and the mode of the file that it is a copy of, or of a new
-    /// file.
+    /// Renames the file to `target`, unless that name is taken. Gives it the mode of `source`, of
+    /// which it is a copy, or the mode of a new file.
     ///
     /// # Errors
     /// [`EngineError::AlreadyExists`], [`EngineError::Forked`], [`EngineError::Io`].
@@ -87,7 +88,8 @@ impl TemporaryFile {
         if !self.home.is_current() {
             return Err(EngineError::Forked);
         }
-        // Not every file system has modes, and a file that only its owner can read is better than none.
+        // Not every file system has modes, and a file that only its owner can read is better than
+        // no file.
         let _ = self.files.0.set_mode(&self.path, source);
         self.files
             .0
@@ -101,13 +103,13 @@ impl TemporaryFile {
 impl Drop for TemporaryFile {
     fn drop(&mut self) {
         if self.is_ours && self.home.is_current() {
-            // There is nobody left to report to.
+            // No caller remains to receive the error.
             let _ = self.files.0.remove(&self.path);
         }
     }
 }
 
-/// Refuses a name that something has, a link that leads nowhere included.
+/// Returns an error if the name is taken, even by a dangling link.
 ///
 /// # Errors
 /// [`EngineError::AlreadyExists`], [`EngineError::Io`].

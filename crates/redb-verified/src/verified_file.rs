@@ -1,12 +1,13 @@
-//! Every page is verified whenever it is read from the file.
+//! Verifies every page whenever it is read from the file.
 //!
-//! The engine keeps the checksums of its pages in the pages above them, and the first of these in
-//! the head of the file. So whoever reads pages from the top down, as the engine does, knows which
-//! checksum each must have. The expected checksum is noted when the page above is read, or when the
-//! page itself is written, in 8 bytes for each 4,096 of the file.
+//! The engine stores the checksum of a page in the page above it, and those of the top pages in the
+//! head of the file. A reader that descends from the top, as the engine does, therefore knows the
+//! checksum of each page. This module records the expected checksum when the page above is read or
+//! when the page itself is written. It takes 8 bytes for each 4,096 bytes of the file.
 //!
-//! Nothing more is written for it, and a crash leaves nothing behind that disagrees, with one
-//! exception: the head has no checksum as a whole, so one is written behind it, in the same sector.
+//! Verification writes nothing to the file, so a crash leaves nothing inconsistent. There is one
+//! exception: the head has no checksum of its whole, so this module writes one after the head, in
+//! the same sector.
 
 use std::io::{ErrorKind, Result};
 use std::ops::Bound;
@@ -29,10 +30,10 @@ use crate::page_layout::{
 };
 use crate::process::{HomeProcess, IgnorePoison};
 
-/// The expected checksum of a page: 56 bits of it, and in the lowest byte its kind.
+/// The expected checksum of a page: 56 bits of it, and its kind in the lowest byte.
 ///
-/// 0: nothing is known. 1: the checksum of the whole page as it was written. From 2 on: the engine's
-/// checksum, of a page of the kind of that number.
+/// Kind 0: nothing is known. Kind 1: the checksum of the whole page as it was written. Kinds from
+/// 2: the engine's checksum of a page of the tree kind with that number.
 type Expected = u64;
 
 const WRITTEN: u64 = 1;
@@ -43,7 +44,7 @@ const KIND_BITS: u64 = 0xff;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct TreeKind {
     widths: Widths,
-    /// The rows are definitions of tables.
+    /// True if the rows define tables.
     is_of_tables: bool,
 }
 
@@ -55,25 +56,26 @@ const TABLES: TreeKind = TreeKind {
     is_of_tables: true,
 };
 
-/// Pages that are noted together: 4 MiB of the file.
+/// The number of pages whose entries are allocated together: 4 MiB of the file.
 const CHUNK_PAGES: usize = 1_024;
 
 type Chunk = Box<[AtomicU64]>;
 
-/// The expected checksum of each page of the file, as far as it is known.
+/// The expected checksum of each page of the file, if it is known.
 #[derive(Debug, Default)]
 struct Expectations {
     chunks: RwLock<Vec<Option<Chunk>>>,
-    /// The number of a kind of trees is its place; there is one for each shape of tables.
+    /// The kinds of trees, by number. There is one kind for each shape of tables.
     kinds: RwLock<Vec<TreeKind>>,
     /// The length of the file.
     file_bytes: AtomicU64,
-    /// True once a page referred to one outside of the file: the file was cut, and may have grown again
-    /// since.
+    /// True after a page referred to another one outside the file. The file was then truncated, and
+    /// may have grown again since.
     leads_outside: AtomicBool,
-    /// True if another process writes the file, so that what is noted of a page may be of an earlier use of it.
+    /// True if other processes write the file, so that an entry may concern an earlier use of a
+    /// page.
     are_of_others: bool,
-    /// The pages that this process has written in its turn, if others write too.
+    /// The pages that this process has written in its turn, if others also write.
     written: Mutex<PageSet>,
 }
 
@@ -86,18 +88,19 @@ impl Expectations {
             .map_or(0, |expected| expected.load(Ordering::Acquire))
     }
 
-    /// Notes what pages were written as, or 0 where nothing is known any more.
+    /// Records the expected checksums of written pages, or 0 for pages that are no longer known.
     fn set(&self, pages: impl Iterator<Item = (usize, Expected)>) {
         self.note(pages, |_, place, expected| {
             place.store(expected, Ordering::Release)
         });
     }
 
-    /// Notes what pages must be. A page of which something is known already keeps that: it is the same, or
-    /// this process has written it later.
+    /// Records the expected checksums of pages. An existing entry stays: it is the same, or this
+    /// process has written the page later.
     ///
-    /// Another process reuses only pages that no snapshot here refers to. So at any time the snapshots here agree
-    /// about each page that they refer to, and what is learned last is right.
+    /// Another process reuses only pages to which no snapshot of this process refers. At any time,
+    /// the snapshots here therefore agree about each page to which they refer, and the latest entry
+    /// is right.
     fn learn(&self, pages: impl Iterator<Item = (usize, Expected)>) {
         self.note(pages, |page, place, expected| {
             if self.are_of_others && !self.is_written(page) {
@@ -141,7 +144,7 @@ impl Expectations {
         }
     }
 
-    /// Forgets all pages from one on.
+    /// Forgets all pages, beginning with this one.
     fn forget_from(&self, page: usize) {
         let mut chunks = self.chunks.write().ignore_poison();
         chunks.truncate(page.div_ceil(CHUNK_PAGES));
@@ -158,7 +161,7 @@ impl Expectations {
         kinds.get(usize::try_from(number).ok()?).copied()
     }
 
-    /// Returns the number of a kind; `None` if there are more kinds than numbers.
+    /// Returns the number of a kind, or `None` if there are more kinds than numbers.
     fn number_of(&self, kind: TreeKind) -> Option<u64> {
         let kinds = self.kinds.read().ignore_poison();
         let find = |kinds: &[TreeKind]| kinds.iter().position(|known| *known == kind);
@@ -175,8 +178,8 @@ impl Expectations {
         (number + FIRST_KIND <= KIND_BITS).then_some(number)
     }
 
-    /// Notes the checksums that a page has of those below it. A page outside the file is not noted:
-    /// the memory for it would have no bound.
+    /// Records the checksums that a page states for its children. Ignores pages outside the file,
+    /// for which memory would be unbounded.
     fn learn_children(
         &self,
         geometry: &Geometry,
@@ -205,9 +208,9 @@ fn expected(checksum: u64, tag: u64) -> Expected {
     checksum & !KIND_BITS | tag
 }
 
-/// The engine's checksum has more bits than are noted.
+/// The engine's checksum has more bits than an entry stores.
 fn low_bits(checksum: u128) -> u64 {
-    // The mask leaves 64 bits, so the cast drops none.
+    // The mask leaves 64 bits, so the cast loses none.
     (checksum & u128::from(u64::MAX)) as u64
 }
 
@@ -215,25 +218,26 @@ fn page_of(offset: u64) -> Option<usize> {
     usize::try_from(offset / PAGE_BYTES as u64).ok()
 }
 
-/// State that the engine's file and the handle that opened it share.
+/// State that the engine's file shares with the handle that opened it.
 #[derive(Debug, Default)]
 pub(crate) struct Verification {
     expectations: Expectations,
     geometry: Mutex<Option<Geometry>>,
-    /// The root of the tree of tables in the head that was read or written last.
+    /// The root of the tree of tables, from the head that was read or written last.
     last_tables: Mutex<Option<(Geometry, Child)>>,
-    /// True while the engine finds out how much of the last commit a crash has left: it then gets pages
-    /// that are not as expected, too.
+    /// True while the engine determines how much of the last commit a crash has left. It then also
+    /// receives pages that do not match.
     is_lenient: AtomicBool,
     is_open: AtomicBool,
-    /// Counters of reads and writes.
+    /// The counters of reads and writes.
     pub(super) counters: Arc<FileCounters>,
-    /// Pages that are not at their places in the file.
+    /// The pages that are not at their places in the file.
     pub(super) waiting: Arc<RwLock<WaitingPages>>,
 }
 
 impl Verification {
-    /// The engine has the file open, and knows its last commit: from now on every page must be right.
+    /// Called when the engine has opened the file and knows its last commit. From now on every page
+    /// must match.
     pub(crate) fn opened(&self) {
         self.is_open.store(true, Ordering::Release);
         self.is_lenient.store(false, Ordering::Release);
@@ -247,7 +251,7 @@ impl Verification {
         *self.geometry.lock().ignore_poison()
     }
 
-    /// Returns the root of the tree of tables, of the last commit that was read or written.
+    /// Returns the root of the tree of tables of the last commit that was read or written.
     pub(crate) fn last_tables(&self) -> Option<(Geometry, Child)> {
         *self.last_tables.lock().ignore_poison()
     }
@@ -257,7 +261,7 @@ impl Verification {
         *self.last_tables.lock().ignore_poison() = tables.map(|root| (head.geometry, root));
     }
 
-    /// Notes the roots of the commits in a head.
+    /// Records the roots of the commits in a head.
     fn read_head(&self, head: &[u8; HEAD_BYTES]) -> Result<()> {
         let mut head =
             recognize(head).map_err(|found| EngineError::UnknownLayout { found }.for_redb())?;
@@ -266,16 +270,16 @@ impl Verification {
         }
         *self.geometry.lock().ignore_poison() = Some(head.geometry);
         self.note_tables(&head);
-        // A torn commit looks like this: the head names its roots, but pages below them were never
-        // written. The head does not show that. It only records that the commit was made in one
-        // phase, which is usual while a file is open for writing.
+        // In a torn commit, the head refers to its roots, but pages below them were never written.
+        // The head does not show this. It only records that the commit was made in one phase, which
+        // is usual while a file is open for writing.
         let is_torn = head.may_be_torn && !self.is_open.load(Ordering::Acquire);
         if is_torn {
             self.is_lenient.store(true, Ordering::Release);
         }
-        // If the last commit is whole, pages of the one before may have been reused, and its roots
-        // no longer describe them.
-        // Not so while the last one is not synced: readers use the one before, and recovery the last one.
+        // If the last commit is complete, pages of the one before may have been reused, and its
+        // roots no longer describe them. Until the last commit is synced, both count: readers use
+        // the one before, and recovery the last one.
         let count = if is_torn || head.is_unflushed { 2 } else { 1 };
         let slots = head.slots.iter().take(count);
         let roots = slots.flat_map(|slot| [slot.tables, slot.system_tables]);
@@ -285,17 +289,18 @@ impl Verification {
     }
 
     fn verify(&self, offset: u64, bytes: &[u8]) -> Result<()> {
-        // Nothing is known of a page that memory cannot number, so that it is refused.
+        // A page that memory cannot number has no entry and is refused.
         let page = page_of(offset).unwrap_or(usize::MAX);
         let known = self.expectations.get(page);
         let tag = known & KIND_BITS;
         let found = match tag {
-            // Where the file was cut, references beyond its end were not noted. If it has grown again, such a
-            // page is damage and not a newer layout.
+            // If the file was truncated, references beyond its end were not recorded. If it has
+            // grown again, such a page is damage, not a newer layout.
             0 if self.expectations.leads_outside.load(Ordering::Acquire) => {
                 Err("found a page that nothing refers to")
             }
-            // Damage cannot bring this about: a page that leads to others is verified before it is believed.
+            // Damage cannot cause this: a page that leads to others is verified before its
+            // references are used.
             0 => {
                 let found = format!("nothing that can be read refers to the page at byte {offset}");
                 return Err(EngineError::UnknownLayout { found }.for_redb());
@@ -310,7 +315,7 @@ impl Verification {
         }
     }
 
-    /// Returns the checksum of a page, and notes those that it states for other pages.
+    /// Returns the checksum of a page, and records those that it states for other pages.
     fn verify_engine_page(
         &self,
         offset: u64,
@@ -323,8 +328,8 @@ impl Verification {
         let page = Page::parse(bytes, kind.widths).ok_or(unreadable)?;
         let found = expected(low_bits(page.checksum()), number + FIRST_KIND);
         if found == known && self.learn_from(&page, kind) {
-            // Its references are noted. From now on one checksum of the whole page is enough, which also
-            // covers the room behind its rows.
+            // Its references are recorded. From now on, one checksum of the whole page suffices,
+            // which also covers the room after its rows.
             let whole = expected(xxh3_64(bytes), WRITTEN);
             self.expectations
                 .set(page_of(offset).map(|page| (page, whole)).into_iter());
@@ -332,7 +337,7 @@ impl Verification {
         Ok(found)
     }
 
-    /// Notes the checksums that a page states for others. Returns false if it can state none.
+    /// Records the checksums that a page states for others. Returns false if they are invalid.
     fn learn_from(&self, page: &Page<'_>, kind: TreeKind) -> bool {
         let Some(geometry) = self.geometry() else {
             return false;
@@ -389,7 +394,7 @@ impl VerifiedFile {
         }
     }
 
-    /// Bytes as they are in the file.
+    /// Reads bytes from the file without verification.
     fn read_unverified(&self, offset: u64, out: &mut [u8]) -> Result<()> {
         self.file.read(offset, out).map_err(|error| {
             if error.kind() == ErrorKind::UnexpectedEof {
@@ -399,7 +404,7 @@ impl VerifiedFile {
         })
     }
 
-    /// The head, or a part of it.
+    /// Reads the head, or a part of it.
     fn read_head(&self, out: &mut [u8]) -> Result<()> {
         let mut sealed = [0; SEALED_HEAD_BYTES];
         self.read_unverified(0, &mut sealed)?;
@@ -429,7 +434,7 @@ impl VerifiedFile {
         Ok(())
     }
 
-    /// Notes a failure: the engine may panic on it later, and that panic is not ours.
+    /// Records a failure. If the engine panics on it later, the panic is not ours.
     fn note<T>(&self, result: Result<T>) -> Result<T> {
         result.inspect_err(|_| self.verification.counters.note_failure())
     }
@@ -440,11 +445,11 @@ impl VerifiedFile {
         }
         refuse_partial_pages(offset, out.len(), "it reads parts of pages")?;
         self.read_unverified(offset, out)?;
-        // The check runs even where its outcome is ignored. It notes the checksums that the page
-        // has of others, and it notes a failure, on which the engine may panic later.
+        // The check runs even if its result is ignored: it records the checksums that the page
+        // states for others, and it records a failure, on which the engine may panic later.
         let verified = self.note(self.verification.verify(offset, out));
-        // After a crash pages of the last commit may be missing: the engine compares checksums
-        // itself, and falls back to the commit before. An error here would keep it from that.
+        // After a crash, pages of the last commit may be missing. The engine then compares
+        // checksums itself and falls back to the commit before, which an error here would prevent.
         if self.verification.is_lenient() {
             return Ok(());
         }
@@ -455,7 +460,8 @@ impl VerifiedFile {
         if offset == 0
             && let Ok(head) = data.try_into()
         {
-            // In one write and one sector: a crash leaves both as they were, or both as they are now.
+            // One write to one sector: a crash leaves both as they were before, or both as they are
+            // now.
             self.file.write(0, &seal_head(head))?;
             if let Some(head) = Head::parse(head) {
                 self.verification.note_tables(&head);
@@ -477,8 +483,8 @@ impl VerifiedFile {
         }
         if let Some(first) = page_of(offset) {
             let whole = expected(xxh3_64(data), WRITTEN);
-            // A long page is noted at its first place. The notes at its other places are of pages that were
-            // there before it.
+            // A long page has its entry at its first number. Entries at its other numbers concern
+            // pages that were there before.
             let behind = (first + 1..).zip(std::iter::repeat_n(
                 0,
                 data.len().div_ceil(PAGE_BYTES).saturating_sub(1),
@@ -490,8 +496,8 @@ impl VerifiedFile {
         Ok(())
     }
 
-    /// The file, in the process that opened it. In any other the engine must do nothing to the file: not
-    /// even close it, which would release locks that both processes share.
+    /// Returns the file in the process that opened it. In any other process, the engine must not
+    /// touch the file, not even to close it: that would release locks that both processes share.
     fn at_home(&self) -> Result<&JournaledFile> {
         match self.home.is_current() {
             true => Ok(&self.file),
@@ -507,7 +513,7 @@ fn is_turn(start: Bound<u64>, end: Bound<u64>) -> bool {
 }
 
 impl VerifiedFile {
-    /// Takes over what others have written, once the engine has locked the byte of the writer.
+    /// Takes over what other processes have written, after the engine has locked the writer's byte.
     fn begin_turn(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<()> {
         if !is_turn(start, end) {
             return Ok(());
@@ -515,13 +521,13 @@ impl VerifiedFile {
         self.forget_written();
         let begun = self.note(self.file.begin_turn());
         begun.map_err(|error| {
-            // Others go on.
+            // Other processes can then continue.
             let _ = self.file.file.unlock_range(start, end);
             error.into()
         })
     }
 
-    /// From now on others may write these pages.
+    /// Forgets which pages this process has written, because others may now write them.
     fn forget_written(&self) {
         *self
             .verification
@@ -545,7 +551,7 @@ impl StorageBackend for VerifiedFile {
     fn set_len(&self, len: u64) -> Result<()> {
         self.note(self.at_home()?.set_len(len))?;
         let pages = len.div_ceil(PAGE_BYTES as u64);
-        // Pages beyond what memory can number were never noted.
+        // Pages whose number exceeds memory never had an entry.
         let pages = usize::try_from(pages).unwrap_or(usize::MAX);
         let expectations = &self.verification.expectations;
         expectations.file_bytes.store(len, Ordering::Release);

@@ -1,4 +1,4 @@
-//! What is noted of pages, without the engine.
+//! Tests the entries of pages without the engine.
 
 use std::collections::BTreeMap;
 use std::iter;
@@ -10,10 +10,10 @@ use std::io::Error;
 
 use crate::engine_error::PAGE_PLACE;
 
-/// What was written, by offset.
+/// The written bytes by offset.
 type Written = BTreeMap<u64, Vec<u8>>;
 
-/// A file that may be longer than what was written of it.
+/// A file that may be longer than the part that was written.
 #[derive(Clone, Debug, Default)]
 struct Sparse(Arc<Lock<(u64, Written)>>);
 
@@ -75,7 +75,7 @@ fn is_damage(result: Result<Vec<u8>>, offset: u64) -> bool {
     matches!(engine_error(result), EngineError::Corrupt { place, .. } if place == expected)
 }
 
-/// Nothing that is understood leads to the page: that is no damage.
+/// Returns true if nothing understood leads to the page, which is not damage.
 fn is_unreferenced(result: Result<Vec<u8>>) -> bool {
     matches!(engine_error(result), EngineError::UnknownLayout { .. })
 }
@@ -99,7 +99,8 @@ fn page_table_grows_with_referenced_pages_only() {
     assert_eq!(chunks(&verification), 3);
 }
 
-/// A forged head had an entry made for each page up to one that no file can hold: gigabytes.
+/// A forged head once created an entry for each page up to one that no file can contain, which took
+/// gigabytes.
 #[test]
 fn pages_beyond_the_end_of_the_file_take_no_memory() {
     let (_, verification, _) = file(100);
@@ -115,13 +116,13 @@ fn pages_beyond_the_end_of_the_file_take_no_memory() {
     }
     verification.read_head(&head).unwrap();
     assert_eq!(chunks(&verification), 0);
-    // One that is in the file is noted.
+    // A page within the file gets an entry.
     head[64 + 8..64 + 16].copy_from_slice(&50u64.to_le_bytes());
     verification.read_head(&head).unwrap();
     assert_eq!(chunks(&verification), 1);
 }
 
-/// A file that was cut, and has grown again, is damaged.
+/// A file that was truncated and has grown again is damaged.
 #[test]
 fn a_truncated_and_regrown_file_is_damaged() {
     let (file, verification, _) = file(100);
@@ -141,11 +142,11 @@ fn a_truncated_and_regrown_file_is_damaged() {
     learn(149);
     file.set_len(200 * PAGE).unwrap();
     assert!(is_damage(read(&file, 150, 1), 150 * PAGE));
-    // What has no place in any file is none of the layout, either.
+    // A page that no file can contain is not a newer layout either.
     assert!(is_damage(read(&file, 60, 1), 60 * PAGE));
 }
 
-/// Reads and writes of anything but pages would be taken for damage.
+/// Reads and writes of anything but whole pages would look like damage.
 #[test]
 fn only_whole_pages_and_the_head_are_read_and_written() {
     let (file, _, sparse) = file(100);
@@ -180,7 +181,7 @@ fn longer_page_replaces_the_pages_it_overlaps() {
         assert_eq!(verification.expectations.get(page), 0);
         assert!(is_unreferenced(read(&file, page as u64, 1)));
     }
-    // The last byte counts, too; and a part of the page is not the page.
+    // The last byte is covered too, and a part of the page does not match.
     assert!(is_damage(read(&file, 8, 2), 8 * PAGE));
     let mut damaged = vec![2; 4 * PAGE_BYTES];
     *damaged.last_mut().unwrap() ^= 1;
@@ -212,7 +213,7 @@ fn truncated_pages_are_forgotten() {
     );
 }
 
-/// What was written counts, whatever a page says that was read before.
+/// The checksum of a written page remains, whatever a page that was read before states.
 #[test]
 fn learning_never_replaces_a_known_checksum() {
     let expectations = Expectations::default();
@@ -243,7 +244,7 @@ fn tree_kinds_are_bounded() {
     assert!((0..=most).all(|w| expectations.kind(w as u64) == Some(kind(w))));
 }
 
-/// Many threads note and look at once: nothing that was noted is lost, nothing is made up.
+/// Many threads record and query at once. No entry is lost, and none is invented.
 #[test]
 fn threads_share_learned_checksums() {
     let expectations = Expectations::default();

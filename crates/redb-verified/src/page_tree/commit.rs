@@ -16,21 +16,21 @@ use crate::page_tree::page_file::PageFile;
 use crate::page_tree::remains::{intact_rows, meant};
 use crate::page_tree::walk::{LeafPage, PageDamage, Tree, Walk, WalkStep};
 
-/// The pages of the commit that a file holds.
+/// The pages of the commit in a file.
 #[derive(Debug)]
 pub struct Commit {
     /// The pages of the file.
     pub pages: PageFile,
-    /// The trees with the definitions of tables: ours, and the engine's own.
+    /// The trees that define tables: those of the user, and the engine's own.
     roots: Vec<Tree>,
     /// Problems of the first bytes of the file.
     pub head: Vec<HeadDamage>,
-    /// True if it is, or may be, the commit before the last one.
+    /// True if this is, or may be, the commit before the last one.
     pub is_earlier: bool,
 }
 
-/// Opens a file for reading its pages; nobody may write it meanwhile. With `any`, it need not look
-/// like a store.
+/// Opens a file to read its pages. No process may write it meanwhile. With `any`, the file need not
+/// look like a store.
 ///
 /// # Errors
 /// [`EngineError::NotFound`], [`EngineError::Foreign`], [`EngineError::UnknownLayout`],
@@ -50,7 +50,7 @@ pub fn open_commit(path: &Path, options: &FileOptions, any: bool) -> Result<Comm
         let reason = "its first bytes are not those of a store";
         return Err(EngineError::foreign(path, reason));
     }
-    // Refusing the file is better than reading unknown data, and reporting losses.
+    // Refusing the file is better than reading unknown data and reporting losses.
     if let Some(found) = unknown_layout(&sealed) {
         return Err(EngineError::UnknownLayout { found });
     }
@@ -60,7 +60,7 @@ pub fn open_commit(path: &Path, options: &FileOptions, any: bool) -> Result<Comm
     let damage = parsed
         .is_none()
         .then(|| HeadDamage::of_head("its checksum is not the expected one"));
-    // A partly written head may refer to a commit whose pages were not written at all.
+    // An incomplete head may refer to a commit whose pages were never written.
     let may_be_torn = parsed.is_none_or(|head| head.may_be_torn);
     let (geometry, slots) = match parsed {
         Some(head) => {
@@ -83,10 +83,10 @@ pub fn open_commit(path: &Path, options: &FileOptions, any: bool) -> Result<Comm
     Ok(commit)
 }
 
-/// A part of the file that leads to its commits, and is not as it must be.
+/// A damaged part of the file on the way to its commits.
 #[derive(Clone, Debug)]
 pub struct HeadDamage {
-    /// The part of the file, which begins with [`PAGE_PLACE`].
+    /// The part of the file. It begins with [`PAGE_PLACE`].
     pub place: String,
     /// A description of the fault.
     pub detail: &'static str,
@@ -108,8 +108,8 @@ impl HeadDamage {
     }
 }
 
-/// The newest commit that can be read from its root on. After a crash the last one may never have
-/// been all in the file: then the one before counts, if that is whole.
+/// Chooses the newest commit whose root can be read. After a crash the last commit may be
+/// incomplete; then the one before it is chosen if that is complete.
 fn choose(pages: PageFile, slots: &[Slot], may_be_torn: bool, head: Vec<HeadDamage>) -> Commit {
     let mut commit = Commit {
         pages,
@@ -131,22 +131,24 @@ fn choose(pages: PageFile, slots: &[Slot], may_be_torn: bool, head: Vec<HeadDama
     };
     let mut chosen = None;
     if may_be_torn {
-        // A torn commit may have a good root and lack a page anywhere below it, so every page has to be read.
+        // A torn commit may have an intact root and lack any page below it, so every page must be
+        // read.
         chosen = (0..slots.len()).find(|place| {
             let slot = slots.get(*place);
             slot.is_some_and(|slot| is_whole(&mut commit, slot))
         });
     }
-    // If neither commit is whole there is damage besides, and the newest one that can be entered keeps most.
+    // If neither commit is complete there is other damage, and the newest commit with a readable
+    // root preserves most.
     let by_root = || slots.iter().position(|slot| readable(&commit, slot));
-    // If no root can be read, the walk below the newest one reports what is wrong.
+    // If no root can be read, the walk below the newest root reports what is wrong.
     let place = chosen.or_else(by_root).unwrap_or(0);
     let tables = |place: usize| slots.get(place).map(|slot| slot.tables);
-    // The engine makes commits in which nothing of ours changes.
+    // The engine makes commits that do not change the user's tables.
     let is_other = place > 0 && tables(place) != tables(0);
-    // If one of the two commits is gone it may have been the last.
+    // If one of the two commits is lost, it may have been the last.
     commit.is_earlier = is_other || (!commit.head.is_empty() && slots.len() == 1);
-    // A head may have no intact commit at all; that is reported below.
+    // A head may have no intact commit at all, which is reported below.
     commit.roots = slots.get(place).map(roots).unwrap_or_default();
     if commit.roots.is_empty() {
         let damage = HeadDamage::of_head("it does not lead to a commit");
@@ -169,7 +171,8 @@ fn roots(slot: &Slot) -> Vec<Tree> {
 }
 
 impl Commit {
-    /// Walks over all trees, and calls `notify` with each step and its tree. An error ends the walk.
+    /// Walks over all trees, and calls `notify` with each step and its tree. Stops if that returns
+    /// an error.
     pub fn walk_all<E>(
         &self,
         mut notify: impl FnMut(&Tree, &WalkStep) -> Result<(), E>,
@@ -186,7 +189,7 @@ impl Commit {
         Ok(())
     }
 
-    /// Our tables, as far as their definitions can be read.
+    /// Returns the user's tables whose definitions can be read.
     pub fn our_tables(&self, damage: &mut Vec<(PageDamage, Box<str>)>) -> Vec<Tree> {
         let Some(root) = self.roots.first() else {
             return Vec::new();
@@ -200,8 +203,8 @@ impl Commit {
         tables
     }
 
-    /// Returns the trees whose definitions are in one. Among damaged definitions it returns those
-    /// that lead to a page, or with `any` all that can be recognized.
+    /// Returns the trees that one tree defines. From damaged definitions it returns those that lead
+    /// to a page, or with `any` all that can be recognized.
     fn tables<E>(
         &self,
         root: &Tree,
@@ -215,7 +218,7 @@ impl Commit {
             let page = match found {
                 WalkStep::Leaf(page) => page,
                 WalkStep::Damaged(_, Some(bytes)) => {
-                    // A definition names the checksum of its root.
+                    // A definition contains the checksum of its root.
                     let leads = |_: &[u8], row: &[u8]| self.meant_root(row).is_some();
                     let Some((rows, _)) = intact_rows(&bytes, root.widths, leads) else {
                         continue;
@@ -230,7 +233,7 @@ impl Commit {
             let rows = (0..leaf.rows()).filter_map(|row| leaf.key(row).zip(leaf.value(row)));
             for (name, row) in rows {
                 let table = self.definition(name, row, page.is_whole(), any);
-                // A page that is there twice must not be walked over twice.
+                // A page that occurs twice must not be walked twice.
                 let is_new = |table: &Tree| tables.iter().all(|other| other.name != table.name);
                 tables.extend(table.filter(is_new));
             }
@@ -253,7 +256,7 @@ impl Commit {
         })
     }
 
-    /// The root that a definition in a damaged page means.
+    /// Returns the root that a definition in a damaged page most probably means.
     fn meant_root(&self, row: &[u8]) -> Option<Child> {
         let table = TablePages::parse(row)?;
         meant(&self.pages, &table.root?, table.widths)

@@ -1,4 +1,4 @@
-//! redb's page trees, read page by page where the engine will not: to check and to repair.
+//! Reads redb's page trees page by page, to check and repair files that the engine refuses.
 
 mod commit;
 mod page_file;

@@ -1,11 +1,11 @@
-//! Single pages of a file, read and verified without the engine and without changing anything.
+//! Reads and verifies single pages of a file, without the engine and without changes.
 
 use std::borrow::Cow;
 
 use crate::journaled_file::JournaledFile;
 use crate::page_layout::{Child, Geometry, Page, Widths};
 
-/// The length of the page that holds a row of the greatest length.
+/// The length of a page that contains a row of maximum length.
 const MAX_PAGE_BYTES: usize = 128 << 20;
 
 /// The pages of an open file.
@@ -17,7 +17,8 @@ pub struct PageFile {
 }
 
 impl PageFile {
-    /// Returns offset and length of a page in bytes; `None` if it is not within the file.
+    /// Returns the offset and the length of a page in bytes, or `None` if it is not within the
+    /// file.
     pub(crate) fn place(&self, page: &Child) -> Option<(u64, usize)> {
         let (offset, length) = self.geometry.place(page)?;
         let end = offset.checked_add(length as u64)?;
@@ -29,8 +30,7 @@ impl PageFile {
         self.length_bytes
     }
 
-    /// Reads bytes of the file. The error describes why they cannot be read, as the detail of a
-    /// damage.
+    /// Reads bytes of the file. The error describes why they cannot be read.
     pub fn read(&self, offset: u64, length: usize) -> Result<Vec<u8>, Cow<'static, str>> {
         let mut bytes = vec![0; length];
         match self.file.read(offset, &mut bytes) {
@@ -39,7 +39,7 @@ impl PageFile {
         }
     }
 
-    /// The bytes of a page, if they are those that its checksum is of.
+    /// Returns the bytes of a page if they match its checksum.
     pub(crate) fn verified(&self, page: &Child, widths: Widths) -> Option<Vec<u8>> {
         let (offset, length) = self.place(page)?;
         let bytes = self.read(offset, length).ok()?;

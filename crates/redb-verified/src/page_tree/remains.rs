@@ -1,29 +1,29 @@
-//! The remains of a damaged page: pages below it whose checksums are written beside them, and rows
-//! that carry their own checksums.
+//! Recovers what remains of a damaged page: child pages whose checksums it contains, and rows that
+//! carry checksums themselves.
 
 use crate::page_layout::{Branch, Child, Leaf, Page, Widths, is_branch, stated_count};
 use crate::page_tree::page_file::PageFile;
 
-/// A page has no more keys or rows than this, where their number must be guessed.
+/// The maximum number of keys or rows to try if the number of a page must be guessed.
 const MAX_GUESSED: usize = 1_024;
 
-/// A checksum that differs from another in no more bits is the same one, damaged: that of another
-/// page would differ in half of its 128.
+/// The maximum number of bits in which two checksums may differ and still count as the same,
+/// damaged one. The checksums of two pages differ in about half of their 128 bits.
 const MAX_FLIPPED_BITS: u32 = 8;
 
-/// The maximum number of misplaced pages below a damaged one that are looked for elsewhere.
+/// The maximum number of misplaced children of a damaged page that are searched for elsewhere.
 const MAX_SEARCHED: usize = 4;
 
-/// The pages below a damaged one.
+/// The children of a damaged page.
 #[derive(Debug, Default)]
 pub(crate) struct Children {
-    /// The pages that were found, ascending by their keys.
+    /// The intact children, in ascending order of their keys.
     pub(super) whole: Vec<Child>,
-    /// The other pages: either they are damaged, or the page above describes them wrongly.
+    /// The other children. They are damaged, or the page above describes them wrongly.
     pub(super) other: Vec<Child>,
 }
 
-/// The pages that a damaged one refers to, if it is a branch.
+/// Returns the children of a damaged page, if it is a branch.
 pub(crate) fn children(pages: &PageFile, bytes: &[u8], widths: Widths) -> Children {
     let count = stated_count(bytes);
     let stated = of_count(pages, bytes, widths, count);
@@ -31,13 +31,14 @@ pub(crate) fn children(pages: &PageFile, bytes: &[u8], widths: Widths) -> Childr
     if !stated.whole.is_empty() || is_branch() {
         return stated;
     }
-    // Where the number itself is wrong, few others give pages within the file.
+    // If the number of keys itself is wrong, few guesses refer to pages within the file.
     let max = MAX_GUESSED.min(bytes.len() / 24);
     let guessed = (1..max)
         .filter(|keys| is_plausible(pages, bytes, widths, *keys))
         .map(|keys| of_count(pages, bytes, widths, keys))
         .max_by_key(|children| children.whole.len());
-    // A guess that leads to no page is wrong: the bytes are noise, or those of a page of rows.
+    // A guess that leads to no intact page is wrong: the bytes are random, or those of a page of
+    // rows.
     guessed
         .filter(|children| !children.whole.is_empty())
         .unwrap_or_default()
@@ -65,8 +66,8 @@ fn of_count(pages: &PageFile, bytes: &[u8], widths: Widths, keys: usize) -> Chil
             None => other.push(child),
         }
     }
-    // A search reads up to 64 pages. It pays only for a few children, of a page whose other children are
-    // right.
+    // A search reads up to 64 pages. It pays only for a few children of a page whose other children
+    // are intact.
     if (1..=MAX_SEARCHED).contains(&other.len()) && !whole.is_empty() {
         let sought = std::mem::take(&mut other);
         for child in sought {
@@ -83,13 +84,13 @@ fn of_count(pages: &PageFile, bytes: &[u8], widths: Widths, keys: usize) -> Chil
     }
 }
 
-/// Finds the page that a possibly damaged reference refers to.
+/// Finds the page to which a possibly damaged reference refers.
 pub(crate) fn meant(pages: &PageFile, child: &Child, widths: Widths) -> Option<Child> {
     let found = of_checksum(pages, child, widths).or_else(|| of_number(pages, child, widths));
     found.map(|(found, _)| found)
 }
 
-/// Finds the page of a reference whose checksum is right but for a few bits.
+/// Finds the page of a reference whose checksum has a few wrong bits.
 fn of_checksum(pages: &PageFile, child: &Child, widths: Widths) -> Option<(Child, Vec<u8>)> {
     let (offset, length) = pages.place(child)?;
     let bytes = pages.read(offset, length).ok()?;
@@ -98,7 +99,7 @@ fn of_checksum(pages: &PageFile, child: &Child, widths: Widths) -> Option<(Child
     is_meant.then_some((Child { checksum, ..*child }, bytes))
 }
 
-/// Finds the page of a reference whose number is right but for one bit.
+/// Finds the page of a reference whose page number has one wrong bit.
 fn of_number(pages: &PageFile, child: &Child, widths: Widths) -> Option<(Child, Vec<u8>)> {
     let others = (0..u64::BITS).map(|bit| Child {
         number: child.number ^ 1 << bit,
@@ -108,7 +109,7 @@ fn of_number(pages: &PageFile, child: &Child, widths: Widths) -> Option<(Child, 
     found.next()
 }
 
-/// A key by which pages of a tree are in order. Keys of a fixed width below 16 are numbers.
+/// Returns a key that orders the pages of a tree. Keys of fixed width below 16 are numbers.
 fn first_key(bytes: &[u8], widths: Widths) -> Option<Vec<u8>> {
     let key = match Page::parse(bytes, widths)? {
         Page::Leaf(leaf) => leaf.key(0),
@@ -121,8 +122,8 @@ fn first_key(bytes: &[u8], widths: Widths) -> Option<Vec<u8>> {
     Some(key)
 }
 
-/// Returns the rows of a damaged page that are intact according to `is_good`, and how many there
-/// seem to be in all; nothing if there are none.
+/// Returns the rows of a damaged page that are intact according to `is_good`, and the apparent
+/// number of all rows. Returns nothing if no row is intact.
 pub fn intact_rows(
     bytes: &[u8],
     widths: Widths,

@@ -1,7 +1,7 @@
 //! Walks over page trees from the top down, in the order of keys.
 //!
-//! Every page is verified against the checksum beside the reference to it. The walk reports a
-//! damaged page with the pages that it still leads to, and continues behind it.
+//! The walk verifies every page against the checksum beside the reference to it. It reports a
+//! damaged page, and continues with the pages to which that page still leads.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use crate::page_layout::{Branch, Child, Leaf, PAGE_BYTES, Page, Widths};
 use crate::page_tree::page_file::{PageFile, is_verified};
 use crate::page_tree::remains::children;
 
-/// No tree of a file is as deep: a branch has at least two pages below it.
+/// The maximum depth. No tree of a file is deeper, because a branch has at least two children.
 const MAX_DEPTH: usize = 64;
 
 /// A tree of pages.
@@ -24,28 +24,28 @@ pub struct Tree {
     pub widths: Widths,
 }
 
-/// A range of keys as they are stored: those above one, up to another; unbounded on a side without
-/// a key.
+/// A range of stored keys: greater than one key, up to and including another. A side without a key
+/// is unbounded.
 #[derive(Clone, Debug, Default)]
 pub struct KeyRange {
-    /// The key before the first.
+    /// The greatest key before the range.
     pub above: Option<Box<[u8]>>,
-    /// The last key.
+    /// The last key of the range.
     pub up_to: Option<Box<[u8]>>,
 }
 
-/// A page that is not as it must be.
+/// A damaged page.
 #[derive(Clone, Debug)]
 pub struct PageDamage {
-    /// The offset of its first byte, or `None` if it would be outside the file.
+    /// The offset of its first byte, or `None` if it is outside the file.
     pub offset: Option<u64>,
-    /// The range of the keys that can be below it.
+    /// The range of keys that can be below it.
     pub keys: KeyRange,
-    /// Number of pages above it.
+    /// The number of pages above it.
     pub depth: usize,
     /// A description of the fault.
     pub detail: Cow<'static, str>,
-    /// True if rows below it are out of reach.
+    /// True if rows below it are lost.
     pub has_lost: bool,
 }
 
@@ -54,12 +54,12 @@ pub struct PageDamage {
 pub struct LeafPage {
     bytes: Vec<u8>,
     widths: Widths,
-    /// Apparent number of rows, if the page is damaged.
+    /// The apparent number of rows, if the page is damaged.
     guessed_rows: Option<usize>,
 }
 
 impl LeafPage {
-    /// Returns the rows of the page, or what seem to be.
+    /// Returns the rows of the page, or what appear to be its rows.
     pub fn leaf(&self) -> Option<Leaf<'_>> {
         if let Some(rows) = self.guessed_rows {
             return Leaf::of_rows(&self.bytes, self.widths, rows);
@@ -95,17 +95,17 @@ impl LeafPage {
 pub enum WalkStep {
     /// A page that is not damaged.
     Leaf(LeafPage),
-    /// A damaged page, with its bytes if it can be a page of rows.
+    /// A damaged page, with its bytes if it may be a page of rows.
     Damaged(PageDamage, Option<Vec<u8>>),
 }
 
-/// A page that the walk has still to read.
+/// A page that the walk has yet to read.
 #[derive(Debug)]
 struct PendingPage {
     page: Child,
     keys: KeyRange,
     depth: usize,
-    /// The page above it is damaged, so that this need not be one.
+    /// True if the page above is damaged, so that this may not be a page at all.
     is_suspect: bool,
 }
 
@@ -113,9 +113,10 @@ struct PendingPage {
 #[derive(Debug)]
 pub struct Walk {
     widths: Widths,
-    /// A stack: the next page is the last.
+    /// A stack, whose last entry is the next page.
     steps: Vec<PendingPage>,
-    /// Damage can make a page refer to one above it, and the walk must end.
+    /// The pages visited so far. Damage can make a page refer to one above it, and the walk must
+    /// end.
     seen: PageSet,
 }
 
@@ -140,7 +141,7 @@ impl Walk {
         self.widths
     }
 
-    /// The next page of rows, or the next damaged page.
+    /// Returns the next page of rows or the next damaged page.
     pub fn next(&mut self, pages: &PageFile) -> Option<WalkStep> {
         while let Some(step) = self.steps.pop() {
             let Some((offset, length)) = pages.place(&step.page) else {
@@ -148,7 +149,7 @@ impl Walk {
                 return Some(WalkStep::Damaged(damage, None));
             };
             if step.is_suspect {
-                // Whatever is there, nothing shows where it belongs.
+                // Nothing shows where the contents of this page belong.
                 let detail = "it is damaged, or the damaged page above it describes it wrongly";
                 return Some(WalkStep::Damaged(step.damaged(Some(offset), detail), None));
             }
@@ -205,7 +206,7 @@ impl Walk {
         }
     }
 
-    /// Reports a damaged page, and queues the pages that it still leads to.
+    /// Reports a damaged page, and queues the pages to which it still leads.
     fn go_on_below(
         &mut self,
         pages: &PageFile,
