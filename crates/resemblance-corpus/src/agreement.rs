@@ -1,5 +1,5 @@
-//! Checks that the sources of a corpus can be written to one file, and that their rows can get more
-//! columns.
+//! Checks that the sources of a corpus can be written to one file, and that their rows can get
+//! additional columns.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -16,13 +16,13 @@ use super::source::CorpusSource;
 #[cfg(feature = "tables")]
 use super::tables::{TableColumns, TableFile};
 
-/// Returns why the sources cannot be written to one file: they can if all are of one kind, and
-/// tables among them have the same columns and metadata. The reason names two that do not agree.
-/// Sources that cannot be read twice are not checked.
+/// Returns why the sources cannot be written to one file, or `None` if they can: all must be of one
+/// kind, and tables must have the same columns and metadata. The reason names two sources that
+/// disagree. Sources that can be read only once are not checked.
 ///
 /// # Errors
 ///
-/// A source cannot be read.
+/// An error if a source cannot be read.
 pub fn not_for_one_file(corpus: &Corpus) -> Result<Option<String>, CorpusError> {
     let mut sources = corpus
         .sources
@@ -54,12 +54,13 @@ pub fn not_for_one_file(corpus: &Corpus) -> Result<Option<String>, CorpusError> 
     }
 }
 
-/// Why rows of the sources cannot get fields or columns of these names: a source has one of them in its first row, or
-/// is one text. What cannot be read twice is not looked at.
+/// Returns why the rows of the sources cannot get fields or columns with these names, or `None` if
+/// they can. They cannot if the first row of a source has one of the names, or if a source is a
+/// single text. Sources that can be read only once are not checked.
 ///
 /// # Errors
 ///
-/// A source cannot be read.
+/// An error if a source cannot be read.
 pub fn not_for_more_columns(
     corpus: &Corpus,
     names: &[&str],
@@ -76,7 +77,7 @@ pub fn not_for_more_columns(
     Ok(None)
 }
 
-/// Why rows of a source cannot get fields or columns of these names.
+/// Returns why the rows of a source cannot get fields or columns with these names.
 fn reason_against(
     corpus: &Corpus,
     source: &CorpusSource,
@@ -98,7 +99,7 @@ fn reason_against(
             let is_there = |name: &&&str| columns.iter().any(|column| column == **name);
             names.iter().find(is_there).map(|name| taken(name))
         }
-        // What this build does not read is an error as it is opened.
+        // Opening a source that this build cannot read is an error.
         _ => {
             let (records, first) = first_record(corpus, source)?;
             let header = records.header(0).and_then(|header| header.names.as_ref());
@@ -107,7 +108,7 @@ fn reason_against(
                     let found = names.iter().find(|name| header.has(name));
                     found.map(|name| taken(name))
                 }
-                // Any other fault is reported when it is read.
+                // Any other fault is reported when the source is read.
                 (None, Some(record)) => columns::utf8(&record.bytes)
                     .ok()
                     .filter(|json| line_must_not_have(json, &[]).is_ok())
@@ -124,7 +125,7 @@ fn apart(first: &CorpusSource, other: &CorpusSource, what: &str) -> String {
     format!("{names} {what}, and cannot be written to one file: -o FOLDER writes a file for each")
 }
 
-/// Sources that can be read now and again.
+/// Returns the sources that can be read more than once.
 fn at_hand(corpus: &Corpus) -> impl Iterator<Item = &CorpusSource> {
     let sources = corpus.sources.iter();
     sources.filter(|source| source.problem.is_none() && source.is_rereadable())
@@ -135,7 +136,7 @@ fn table_columns(source: &CorpusSource) -> Result<TableColumns, CorpusError> {
     TableColumns::of(&TableFile::open(source, u64::MAX)?)
 }
 
-/// Names two sources that have different columns, and the difference.
+/// Returns the names of two sources with different columns, and the difference.
 fn different_columns<T>(
     corpus: &Corpus,
     columns_of: impl Fn(&CorpusSource) -> Result<Option<T>, CorpusError>,
@@ -163,7 +164,8 @@ fn different_columns<T>(
     Ok(None)
 }
 
-/// The first record of a source, and its reader, which has passed the header, if there is one.
+/// Returns the first record of a source, and its reader, which has passed the header, if there is
+/// one.
 fn first_record(
     corpus: &Corpus,
     source: &CorpusSource,

@@ -1,4 +1,4 @@
-//! Arguments that name no file: patterns, and places that are not on this machine.
+//! Arguments that do not name a single local file: patterns and remote addresses.
 
 use std::borrow::Cow;
 use std::io;
@@ -10,7 +10,7 @@ use walkdir::{DirEntry, WalkDir};
 use super::error::CorpusError;
 use super::settings::CorpusSettings;
 
-/// A relative path as the bytes of a key: the parts joined by `/`.
+/// Returns a relative path as the bytes of a key: the parts joined by `/`.
 pub(crate) fn path_bytes(path: &Path) -> Cow<'_, [u8]> {
     #[cfg(unix)]
     {
@@ -27,19 +27,19 @@ pub(crate) fn path_bytes(path: &Path) -> Cow<'_, [u8]> {
     }
 }
 
-/// The scheme of an argument that names a place such as `s3://bucket/key`.
+/// Returns the scheme of an argument that is an address, such as `s3://bucket/key`.
 fn scheme(argument: &Path) -> Option<&str> {
     let (scheme, _) = argument.to_str()?.split_once("://")?;
     let is_scheme = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
     scheme.chars().all(is_scheme).then_some(scheme)
 }
 
-/// Returns true for arguments that name something on a server which is read: they are not paths.
+/// Returns true for arguments that name something on a server rather than a path.
 pub fn is_remote(argument: &Path) -> bool {
     matches!(scheme(argument), Some("s3" | "https" | "http"))
 }
 
-/// True for files and links to files, and for links that lead nowhere.
+/// Returns true for files, links to files, and dangling links.
 pub(crate) fn is_file(entry: &DirEntry) -> bool {
     if !entry.file_type().is_symlink() {
         return entry.file_type().is_file();
@@ -47,9 +47,9 @@ pub(crate) fn is_file(entry: &DirEntry) -> bool {
     std::fs::metadata(entry.path()).map_or(true, |metadata| metadata.is_file())
 }
 
-/// Returns the files that a pattern such as `data/train-*.parquet` matches, in the byte order of
-/// their paths, or an error that explains why none does. `*` matches a part of a name, `**` any
-/// folders. Links that lead nowhere are among them: reading them fails.
+/// Returns the files that match a pattern such as `data/train-*.parquet`, in the byte order of
+/// their paths, or an error that explains why no file matches. `*` matches a part of a name, `**`
+/// any folders. The result includes dangling links, which fail when they are read.
 pub(crate) fn matching(
     argument: &Path,
     missing: io::Error,
@@ -75,7 +75,7 @@ pub(crate) fn matching(
         return Err(CorpusError::open(argument, missing));
     }
     let Ok(pattern) = GlobBuilder::new(text).literal_separator(true).build() else {
-        // A name that is not a pattern either.
+        // The name is not a pattern either.
         return Err(CorpusError::open(argument, missing));
     };
     let glob = pattern.compile_matcher();

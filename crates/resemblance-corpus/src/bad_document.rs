@@ -1,18 +1,18 @@
-//! A document that cannot be taken.
+//! A document that cannot be used.
 
 use std::fmt;
 use std::io;
 
 use serde::{Deserialize, Serialize};
 
-/// A fault of a record, and advice on it.
+/// What is wrong with a record, and advice.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BadDocument {
-    /// The fault.
+    /// What is wrong.
     pub reason: String,
-    /// Advice on it, a sentence each.
+    /// Advice, one sentence in each entry.
     pub advice: Vec<String>,
-    /// True if the system refused to read it; otherwise its content is wrong.
+    /// True if the system failed to read the record, false if its content is wrong.
     pub is_unreadable: bool,
     /// True if the text is missing: its field is absent or null.
     #[serde(default)]
@@ -28,12 +28,12 @@ impl BadDocument {
         }
     }
 
-    /// A field, or a part of one, that holds something else than it should.
+    /// Creates the error for a field, or a part of one, with an unexpected value.
     pub(crate) fn field(name: &str, found: impl fmt::Display, expected: impl fmt::Display) -> Self {
         Self::new(format!("field {name:?} is {found}, expected {expected}"))
     }
 
-    /// A record that is longer than it may be.
+    /// Creates the error for a record that exceeds the maximum length.
     pub(crate) fn too_long(what: &str, max_bytes: u64) -> Self {
         let bad = Self::new(format!("the {what} is longer than {max_bytes} bytes"));
         bad.with_advice("--max-line SIZE sets the limit")
@@ -47,7 +47,7 @@ impl BadDocument {
         bad.with_advice(builds_in(feature))
     }
 
-    /// A link that leads to no file.
+    /// Creates the error for a dangling link.
     pub(crate) fn of_link(error: &io::Error) -> Self {
         Self {
             is_unreadable: true,
@@ -85,7 +85,7 @@ impl fmt::Display for BadDocument {
 
 impl std::error::Error for BadDocument {}
 
-/// Returns the reason for a system error without its number: "permission denied".
+/// Returns the reason of a system error without its number: "permission denied".
 pub fn io_reason(error: &io::Error) -> String {
     let text = error.to_string();
     let Some((reason, _)) = text.split_once(" (os error ") else {

@@ -7,7 +7,7 @@ use super::content::CONTENT_FIELDS;
 use super::fields::{Few, FieldPath};
 use super::settings::CorpusSettings;
 
-/// The bytes as UTF-8.
+/// Returns the bytes as UTF-8.
 pub(crate) fn utf8(bytes: &[u8]) -> Result<&str, BadDocument> {
     std::str::from_utf8(bytes).map_err(|error| {
         let position = error.valid_up_to() + 1;
@@ -15,7 +15,7 @@ pub(crate) fn utf8(bytes: &[u8]) -> Result<&str, BadDocument> {
     })
 }
 
-/// The fields that the settings ask for.
+/// Returns the fields that the settings request.
 pub(crate) fn paths(settings: &CorpusSettings) -> Few<&str> {
     let others = [
         settings.id.field(),
@@ -30,11 +30,11 @@ pub(crate) fn paths(settings: &CorpusSettings) -> Few<&str> {
     named.chain(CONTENT_FIELDS).collect()
 }
 
-/// The most columns that a message names.
+/// The maximum number of columns that a message names.
 const MAX_NAMED: usize = 40;
 
 /// Checks that a table with these columns has a text, or a column that replaces it, and every
-/// column that the options require. A column within another is named with a dot: `meta.text`.
+/// column that the options require. A nested column is named with dots: `meta.text`.
 pub(crate) fn must_be_there(
     names: &[String],
     settings: &CorpusSettings,
@@ -66,7 +66,7 @@ pub(crate) fn must_be_there(
     Ok(())
 }
 
-/// Describes how the names of the columns of two tables differ.
+/// Describes how the column names of two tables differ.
 pub(crate) fn difference<'a>(
     names: impl Iterator<Item = &'a str>,
     others: impl Iterator<Item = &'a str>,

@@ -1,4 +1,4 @@
-//! The content of a document: a text, features, or a signature that was made elsewhere.
+//! The content of a document: a text, features, or a signature from another program.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -17,7 +17,7 @@ use super::html::HtmlExtractor;
 /// The fields that can replace a text.
 pub(crate) const CONTENT_FIELDS: [&str; 4] = ["features", "hashes", "weights", "signature"];
 
-/// The greatest weight of a feature.
+/// The maximum weight of a feature.
 const MAX_WEIGHT: f64 = 65_536.0;
 
 /// The source of a document's signature, or the signature itself.
@@ -25,16 +25,16 @@ const MAX_WEIGHT: f64 = 65_536.0;
 pub enum Content<'a> {
     /// A text.
     Text(Cow<'a, str>),
-    /// A set of features, by their hashes.
+    /// A set of features, given by their hashes.
     Hashes(Vec<u64>),
-    /// Features by their hashes, each with a weight.
+    /// Weighted features, given by their hashes.
     Weighted(Vec<(u64, f64)>),
     /// A signature.
     Signature(Box<Signature>),
 }
 
 impl Content<'_> {
-    /// Returns the same content in its own memory.
+    /// Returns the content without borrowed data.
     pub(crate) fn into_owned(self) -> Content<'static> {
         match self {
             Self::Text(text) => Content::Text(text.into_owned().into()),
@@ -44,12 +44,12 @@ impl Content<'_> {
         }
     }
 
-    /// The signature, and the features of the document if `with_features`. A signature that was made
-    /// elsewhere has none.
+    /// Returns the signature and, if `with_features`, the features of the document. A document that
+    /// is a signature has no features.
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`Sketcher::text`] and [`Sketcher::weighted_hashes`].
+    /// The errors of [`Sketcher::text`] and [`Sketcher::weighted_hashes`].
     pub fn sketch(
         &self,
         sketcher: &Sketcher,
@@ -68,11 +68,12 @@ impl Content<'_> {
         }
     }
 
-    /// The hashes of the features in ascending order, without repeats. A signature has none.
+    /// Returns the hashes of the features in ascending order, without repeats. A document that is a
+    /// signature has none.
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`Sketcher::feature_hashes`].
+    /// The errors of [`Sketcher::feature_hashes`].
     pub fn features(&self, sketcher: &Sketcher) -> resemblance::Result<Vec<u64>> {
         match self {
             Self::Text(text) => Ok(sketcher.feature_hashes(text)?),
@@ -80,8 +81,8 @@ impl Content<'_> {
         }
     }
 
-    /// Returns the number of characters of a text, or of features; 0 for a signature, which does
-    /// not record it.
+    /// Returns the number of characters of a text, or the number of features. Returns 0 for a
+    /// signature, which does not contain it.
     pub fn length(&self) -> usize {
         match self {
             Self::Text(text) => text.chars().count(),
@@ -91,8 +92,8 @@ impl Content<'_> {
         }
     }
 
-    /// A hash of the text, the set of features with their weights, or the signature: of different contents it is
-    /// the same with a probability of 2⁻⁶⁴.
+    /// Returns a hash of the text, of the features with their weights, or of the signature. Two
+    /// different contents have the same hash with a probability of 2⁻⁶⁴.
     pub fn digest(&self) -> u64 {
         let of_words = |words: &mut dyn Iterator<Item = u64>| {
             let bytes: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
@@ -115,7 +116,7 @@ impl Content<'_> {
         }
     }
 
-    /// The text, if it is one.
+    /// The text, if the content is a text.
     pub fn text(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text),
@@ -124,24 +125,25 @@ impl Content<'_> {
     }
 }
 
-/// The kinds of content that documents may have, as their schema requires.
+/// The kinds of content that a schema accepts.
 #[derive(Clone, Debug)]
 pub struct ContentRule {
-    /// Texts.
+    /// True if texts are accepted.
     pub takes_texts: bool,
-    /// Features, of which signatures are made.
+    /// True if features are accepted.
     pub takes_features: bool,
-    /// Ready-made signatures.
+    /// True if signatures from another program are accepted.
     pub takes_signatures: bool,
-    /// The extractor of texts from HTML, if documents are HTML.
+    /// Extracts text from HTML, if documents are HTML.
     pub html: Option<HtmlExtractor>,
-    /// The number of shingles without which a text cannot be found in others, if it is to be.
+    /// The minimum number of shingles at which a text can be found inside others, if such searches
+    /// are planned.
     min_shingles: Option<u16>,
     schema: Option<Schema>,
 }
 
 impl Default for ContentRule {
-    /// Texts and features.
+    /// Accepts texts and features.
     fn default() -> Self {
         Self {
             takes_texts: true,
@@ -155,7 +157,8 @@ impl Default for ContentRule {
 }
 
 impl ContentRule {
-    /// The rule of a schema. Where similarities are to be exact, a signature alone is not enough.
+    /// Creates the rule of a schema. If `is_exact`, signatures alone are not accepted, because
+    /// exact similarities need features.
     pub fn new(schema: &Schema, is_exact: bool) -> Self {
         let kind = schema.minhash().map(|minhash| minhash.kind());
         Self {
@@ -170,12 +173,13 @@ impl ContentRule {
         }
     }
 
-    /// Returns how texts become shingles, if documents have texts.
+    /// Returns the rules by which texts become shingles, if texts are accepted.
     pub fn recipe(&self) -> Option<Text> {
         self.schema.as_ref().and_then(Schema::text)
     }
 
-    /// Returns the same rule for texts that are to be found in others, by windows of shingles.
+    /// Returns this rule for texts that are to be found inside others, by windows of this number of
+    /// shingles.
     #[must_use]
     pub fn found_by_windows(self, shingles: u16) -> Self {
         Self {
@@ -184,12 +188,12 @@ impl ContentRule {
         }
     }
 
-    /// Returns the number of shingles without which a text is too short to be found in others.
+    /// Returns the minimum number of shingles at which a text can be found inside others.
     pub fn min_shingles(&self) -> Option<u16> {
         self.min_shingles
     }
 
-    /// Returns the same rule for texts that are HTML.
+    /// Returns this rule for texts in HTML.
     #[must_use]
     pub fn of_html(self) -> Self {
         Self {
@@ -198,7 +202,7 @@ impl ContentRule {
         }
     }
 
-    /// Texts, as a schema takes them out of HTML, and features.
+    /// Creates a rule that accepts features, and texts as the schema extracts them from HTML.
     pub fn texts_of(schema: &Schema) -> Self {
         Self {
             html: HtmlExtractor::of(schema),
@@ -206,7 +210,7 @@ impl ContentRule {
         }
     }
 
-    /// The fields that it takes in the place of a text.
+    /// Returns the fields that may replace a text.
     pub(crate) fn fields(&self) -> &'static [&'static str] {
         let [features @ .., signature] = &CONTENT_FIELDS;
         match (self.takes_features, self.takes_signatures) {
@@ -216,7 +220,7 @@ impl ContentRule {
         }
     }
 
-    /// The names of the fields that it takes, in a message.
+    /// Returns the names of the accepted fields, for a message.
     pub(crate) fn expected(&self) -> &'static str {
         match (self.takes_features, self.takes_signatures) {
             (true, true) => "\"features\", \"hashes\", \"weights\" or \"signature\"",
@@ -226,8 +230,8 @@ impl ContentRule {
     }
 }
 
-/// Parses the content of a line without a text: the values of [`CONTENT_FIELDS`]. Returns `None`
-/// without any.
+/// Parses the content of a line without a text, from the values of [`CONTENT_FIELDS`]. Returns
+/// `None` if there is none.
 pub(crate) fn parse(
     rule: &ContentRule,
     values: [Option<&RawValue>; CONTENT_FIELDS.len()],
@@ -292,8 +296,7 @@ fn elements<'a>(
     serde_json::from_str(value.get()).map_err(no_json)
 }
 
-/// Returns the elements of an array; for a wrong one, `parse` returns a description of what it is
-/// instead.
+/// Returns the elements of an array. If an element is wrong, `parse` returns a description of it.
 fn parse_elements<T>(
     name: &str,
     value: &RawValue,
@@ -309,7 +312,7 @@ fn parse_elements<T>(
     parsed.collect()
 }
 
-/// Strings are their bytes, numbers their decimal text as written.
+/// A string is its bytes, a number its decimal text as written.
 fn parse_features(value: &RawValue) -> Result<Vec<u64>, BadDocument> {
     let hash = |element: &RawValue| match fields::string(element) {
         Ok(text) => Ok(feature_hash(text.as_bytes())),
@@ -319,8 +322,8 @@ fn parse_features(value: &RawValue) -> Result<Vec<u64>, BadDocument> {
     parse_elements("features", value, "an array of strings and numbers", hash)
 }
 
-/// Integers of this number of bits. Those below zero have the bits of a signed integer, which is how most databases
-/// hold hashes.
+/// Parses integers of this number of bits. A negative integer has the bits of a signed one, because
+/// most databases store hashes that way.
 fn parse_integers(name: &str, value: &RawValue, bits: u32) -> Result<Vec<u64>, BadDocument> {
     let expected = format!("an array of integers of {bits} bits");
     parse_elements(name, value, &expected, |element| {
@@ -330,7 +333,7 @@ fn parse_integers(name: &str, value: &RawValue, bits: u32) -> Result<Vec<u64>, B
     })
 }
 
-/// The bits of an integer, signed or not, that has no more of them.
+/// Returns the bits of an integer, signed or not, if they fit.
 fn integer_bits(json: &str, bits: u32) -> Option<u128> {
     let unused = u128::BITS - bits;
     let signed = || {
@@ -356,7 +359,7 @@ fn parse_weight(place: impl fmt::Display, value: &RawValue) -> Result<f64, BadDo
     })
 }
 
-/// Returns the weights of this number of features.
+/// Parses the weights of this number of features.
 fn parse_weight_list(of: &str, value: &RawValue, features: usize) -> Result<Vec<f64>, BadDocument> {
     let expected = format!("an array of {features} numbers, one for each of {of:?}");
     let elements = elements("weights", value, &expected)?;
@@ -368,7 +371,7 @@ fn parse_weight_list(of: &str, value: &RawValue, features: usize) -> Result<Vec<
     (1..).zip(elements).map(weight).collect()
 }
 
-/// Features with their weights in an object. Those of a feature that is there twice add up.
+/// Parses an object of features with weights. The weights of a repeated feature add up.
 fn parse_weight_object(value: &RawValue) -> Result<Vec<(u64, f64)>, BadDocument> {
     let expected = "an object of features and their weights, or an array beside \"features\" or \
                     \"hashes\"";
@@ -387,7 +390,7 @@ fn parse_weight_object(value: &RawValue) -> Result<Vec<(u64, f64)>, BadDocument>
     Ok(weights)
 }
 
-/// The fields of an object in their order, repeats included.
+/// The fields of an object in their order, with repeats.
 struct NamedWeights;
 
 impl<'de> Visitor<'de> for NamedWeights {
@@ -410,8 +413,8 @@ fn wrong_signature(found: impl fmt::Display, expected: impl fmt::Display) -> Bad
     BadDocument::field("signature", found, expected)
 }
 
-/// A signature: an array of MinHash values (of bottom-k the smallest hashes), a fingerprint, or an object
-/// of both.
+/// Parses a signature: an array of MinHash values (for bottom-k, of the smallest hashes), a
+/// fingerprint, or an object with both.
 fn parse_signature(rule: &ContentRule, value: &RawValue) -> Result<Content<'static>, BadDocument> {
     let mut parts = (None, None);
     match value.get().as_bytes() {
@@ -495,7 +498,7 @@ fn parse_values(
     }
 }
 
-/// Hexadecimal digits, one for four bits, or an integer.
+/// Parses hexadecimal digits, one for every four bits, or an integer.
 fn parse_fingerprint(bits: u16, value: &RawValue) -> Result<Signature, BadDocument> {
     let digits = usize::from(bits / 4);
     let json = value.get();

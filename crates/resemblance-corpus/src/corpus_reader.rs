@@ -1,4 +1,4 @@
-//! The front door: paths and settings in, documents out.
+//! The simplest interface: paths and settings in, documents out.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,28 +11,28 @@ use super::reader::CorpusRecords;
 use super::record::CorpusDocument;
 use super::settings::CorpusSettings;
 
-/// Reads the documents of files, folders, patterns and addresses, one after the other. After an error it ends.
+/// Iterates over the documents of files, folders, patterns and addresses. Ends after an error.
 pub struct CorpusReader {
     corpus: Arc<Corpus>,
     records: CorpusRecords,
     bytes_read: Arc<AtomicU64>,
 }
 
-/// A document, or a description of its fault, and its place.
+/// A document, or a description of its fault, with its place.
 #[derive(Debug)]
 pub struct CorpusEntry {
-    /// The file and the line or row, as messages have them: `news.jsonl:7`.
+    /// The file and the line or row, as messages show them: `news.jsonl:7`.
     pub place: String,
-    /// The document. A bad one may be reported and skipped.
+    /// The document, or what is wrong with it. A caller may report a bad document and continue.
     pub document: Result<CorpusDocument<'static>, BadDocument>,
 }
 
 impl CorpusReader {
-    /// Looks at every path; folders are listed, and nothing else is read yet.
+    /// Checks every path and lists folders. Does not read documents yet.
     ///
     /// # Errors
     ///
-    /// A path is not there, or requires a feature that is not part of this build.
+    /// An error if a path does not exist, or requires a feature that is not part of this build.
     pub fn open(paths: &[impl AsRef<Path>], settings: CorpusSettings) -> Result<Self, CorpusError> {
         let paths: Vec<PathBuf> = paths.iter().map(|path| path.as_ref().into()).collect();
         let corpus = Arc::new(Corpus::resolve(&paths, settings)?);
@@ -45,12 +45,12 @@ impl CorpusReader {
         })
     }
 
-    /// Returns the corpus that is read: its files, and those that are left out of it.
+    /// Returns the corpus: its files, and the files that are left out of it.
     pub fn corpus(&self) -> &Corpus {
         &self.corpus
     }
 
-    /// Returns the number of bytes that have been read, of [`Corpus::size_bytes`].
+    /// Returns the number of bytes read so far, out of [`Corpus::size_bytes`].
     pub fn bytes_read(&self) -> u64 {
         self.bytes_read.load(Ordering::Relaxed)
     }

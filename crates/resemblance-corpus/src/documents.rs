@@ -1,4 +1,4 @@
-//! A corpus: which files it has, in which order, and the documents in their records.
+//! A corpus: its files in their order, and the documents in their records.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -24,24 +24,24 @@ use super::remote;
 use super::settings::{CorpusSettings, IdRule, SourceKind};
 use super::source::{CorpusSource, SourceOrigin};
 
-/// An ordered list of sources and the way to read them.
+/// An ordered list of sources and the settings for reading them.
 #[derive(Clone, Debug)]
 pub struct Corpus {
-    /// The files, in the order in which they are read.
+    /// The files, in reading order.
     pub sources: Vec<CorpusSource>,
-    /// Settings that decide how documents are found in them.
+    /// The settings that decide how documents are found in the files.
     pub settings: CorpusSettings,
-    /// Notes for the user on files that are left out.
+    /// Notes for the user about files that are left out.
     pub notes: Vec<String>,
-    /// The parts that are left out of its texts, if there are any.
+    /// The parts to leave out of texts, if any.
     pub trims: Option<TextTrims>,
-    /// The numbers of sources whose rest could not be read and was passed over, and how many records of each were read
-    /// before. Every later reading sees the same records.
+    /// The sources whose rest could not be read and was skipped, with the number of records read
+    /// before. Every later reading returns the same records.
     pub(crate) left: Arc<Mutex<BTreeMap<usize, u64>>>,
 }
 
 impl Corpus {
-    /// Looks at every argument; folders are listed and their files looked into.
+    /// Checks every argument, lists folders, and examines the files in them.
     pub fn resolve(arguments: &[PathBuf], settings: CorpusSettings) -> Result<Self, CorpusError> {
         let mut sources = Vec::new();
         let (mut notes, mut empty) = (Vec::new(), Vec::new());
@@ -100,7 +100,7 @@ impl Corpus {
                 }
             }
         }
-        // Where no argument has a file, the caller reports that.
+        // If no argument has a file, the caller reports that.
         if !empty.is_empty() && !sources.is_empty() {
             notes.push(format!("no file was found in {}", empty.join(", ")));
         }
@@ -113,24 +113,24 @@ impl Corpus {
         })
     }
 
-    /// Records that the rest of a source is passed over, of which this number of records was read.
+    /// Records that the rest of a source is skipped after this number of records.
     pub(crate) fn leave(&self, source: usize, records: u64) {
         let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
         left.entry(source).or_insert(records);
     }
 
-    /// Returns the number of records that were read of a source before its rest was passed over.
+    /// Returns the number of records of a source before its rest was skipped.
     pub(crate) fn left_records(&self, source: usize) -> Option<u64> {
         let left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
         left.get(&source).copied()
     }
 
-    /// True if nothing of a source could be read, and it was passed over.
+    /// Returns true if nothing of a source could be read, and it was skipped.
     pub fn is_unread(&self, source: usize) -> bool {
         self.left_records(source) == Some(0)
     }
 
-    /// The size of all sources as they lie on disk, unless one of them is not a regular file.
+    /// Returns the total size of all sources on disk, or `None` if one is not a regular file.
     pub fn size_bytes(&self) -> Option<u64> {
         let mut sources = self.sources.iter().filter(|s| s.problem.is_none());
         sources.try_fold(0, |total: u64, source| {
@@ -138,7 +138,7 @@ impl Corpus {
         })
     }
 
-    /// The position of a record, for messages.
+    /// Returns the position of a record, for messages.
     pub fn position(&self, source: usize, line: u64) -> String {
         match self.sources.get(source) {
             Some(source) if line > 0 => {
@@ -150,7 +150,7 @@ impl Corpus {
         }
     }
 
-    /// Parses the document in a record, or describes its fault.
+    /// Parses the document of a record, or describes its fault.
     pub fn parse<'a>(
         &'a self,
         record: &'a CorpusRecord,
@@ -207,12 +207,12 @@ impl Corpus {
         }
     }
 
-    /// Returns the record as it is to be written: without the parts to leave out of its text.
-    /// Returns `None` if nothing is left.
+    /// Returns the record as it is written: without the parts to leave out of its text. Returns
+    /// `None` if nothing remains.
     ///
     /// # Errors
     ///
-    /// If the text is not where it was when [`TextTrims::note`] was called.
+    /// An error if the text has changed since [`TextTrims::note`] was called.
     pub fn trimmed_record(
         &self,
         record: &CorpusRecord,
@@ -235,7 +235,7 @@ impl Corpus {
         Ok(bytes.map(|bytes| record.clone().with_bytes(bytes)))
     }
 
-    /// An id with the path of its source in front, for one that other sources have too.
+    /// Returns an id prefixed with the path of its source, for ids that other sources have too.
     pub fn key_with_path(&self, source: usize, id: &[u8]) -> Vec<u8> {
         let Some(source) = self.sources.get(source) else {
             return id.to_vec();
@@ -243,7 +243,7 @@ impl Corpus {
         [&*path_bytes(&source.key_path()), b":", id].concat()
     }
 
-    /// Returns a generated key for a document without one.
+    /// Returns a generated key for a document that has none.
     fn made_key<'a>(&self, source: &'a CorpusSource, line: Option<u64>) -> Cow<'a, [u8]> {
         let path = || match source.key_path() {
             Cow::Borrowed(path) => path_bytes(path),
@@ -262,7 +262,7 @@ impl Corpus {
     }
 }
 
-/// The number of a line or row as it is printed.
+/// Returns the number of a line or row for printing.
 fn line_name(source: &CorpusSource, line: u64) -> String {
     match source.kind {
         SourceKind::Sqlite => line.cast_signed().to_string(),
@@ -270,7 +270,7 @@ fn line_name(source: &CorpusSource, line: u64) -> String {
     }
 }
 
-/// A file that is named by itself.
+/// Returns the corpus of a single named file.
 fn named_file(path: &Path, settings: &CorpusSettings) -> Result<CorpusSource, CorpusError> {
     let kind = form::of_argument(path, settings);
     let origin = SourceOrigin::Path(path.to_path_buf());
@@ -281,8 +281,8 @@ fn named_file(path: &Path, settings: &CorpusSettings) -> Result<CorpusSource, Co
     })
 }
 
-/// Leaves out the texts of a folder that has tables of columns: they describe a data set, and are
-/// not part of it. Returns a note about it.
+/// Leaves out the text files of a folder that contains tables of columns, because they describe the
+/// data set and are not part of it. Returns a note about it.
 fn pass_over_texts(
     root: &Path,
     sources: &mut Vec<CorpusSource>,

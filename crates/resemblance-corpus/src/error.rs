@@ -7,26 +7,26 @@ use std::path::Path;
 use crate::bad_document::{builds_in, io_reason};
 use crate::input::Compression;
 
-/// An error that ends the reading, as opposed to one bad record, which can be skipped.
+/// An error that ends the reading. (A single bad record can be skipped instead.)
 #[derive(Debug)]
 pub enum CorpusError {
     /// The content is wrong.
     Bad {
-        /// The fault.
+        /// What is wrong.
         reason: String,
-        /// Advice on it, a sentence each.
+        /// Advice, one sentence in each entry.
         advice: Vec<String>,
     },
-    /// The system refused to read.
+    /// The system failed to read.
     Io {
-        /// The refusal, and the reason for it.
+        /// What failed, and why.
         reason: String,
-        /// Advice on it, a sentence each.
+        /// Advice, one sentence in each entry.
         advice: Vec<String>,
     },
 }
 
-/// The reason why remote bytes could not be read: a whole message.
+/// Why remote bytes could not be read, as a complete message.
 #[derive(Clone, Debug)]
 pub(crate) struct RemoteError(String);
 
@@ -46,7 +46,7 @@ impl fmt::Display for RemoteError {
 impl std::error::Error for RemoteError {}
 
 impl CorpusError {
-    /// An error about content.
+    /// Creates an error about content.
     pub fn bad(reason: impl Into<String>) -> Self {
         Self::Bad {
             reason: reason.into(),
@@ -54,7 +54,7 @@ impl CorpusError {
         }
     }
 
-    /// An error of the system.
+    /// Creates an error of the system.
     pub(crate) fn io(reason: impl Into<String>) -> Self {
         Self::Io {
             reason: reason.into(),
@@ -74,7 +74,7 @@ impl CorpusError {
         self
     }
 
-    /// A file that could not be opened or looked at.
+    /// Creates the error for a file that could not be opened or examined.
     pub fn open(path: &Path, error: io::Error) -> Self {
         let shown = path.display();
         Self::io(match error.kind() {
@@ -86,7 +86,7 @@ impl CorpusError {
         })
     }
 
-    /// Refuses a file that a feature reads which is not part of this build.
+    /// Creates the error for a file whose kind requires a feature that is not part of this build.
     pub fn requires(path: &Path, kind: &str, feature: &str) -> Self {
         Self::bad(format!(
             "{}: {kind} requires the feature `{feature}`, which is not part of this build",
@@ -95,13 +95,14 @@ impl CorpusError {
         .with_advice(builds_in(feature))
     }
 
-    /// Reports why a walk through a folder ended.
+    /// Creates the error that ended a walk through a folder.
     pub(crate) fn walk(root: &Path, error: walkdir::Error) -> Self {
         let path = error.path().unwrap_or(root).to_path_buf();
         Self::open(&path, error.into())
     }
 
-    /// A table that is not read from its beginning to its end, where there is only a pipe.
+    /// Creates the error for a table that comes through a pipe and cannot be read from beginning to
+    /// end.
     pub(crate) fn not_from_the_end(path: &Path, kind: &str) -> Self {
         let shown = path.display();
         Self::bad(format!(
@@ -110,7 +111,8 @@ impl CorpusError {
         .with_advice("write it to an uncompressed file, and give that")
     }
 
-    /// A failure in the middle of a file: a decoder's own errors carry no system error number.
+    /// Creates the error for a failure in the middle of a file. A decoder's own errors have no
+    /// system error number.
     pub fn read(path: &Path, is_compressed: bool, error: &io::Error) -> Self {
         let inner = error.get_ref();
         if let Some(remote) = inner.and_then(|e| e.downcast_ref::<RemoteError>()) {

@@ -1,4 +1,4 @@
-//! Names of JSON fields, and finding their values in a line.
+//! Names of JSON fields, and the search for their values in a line.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,24 +8,23 @@ use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess
 use serde_json::value::RawValue;
 use smallvec::{SmallVec, smallvec};
 
-/// Names or values of fields. A line is mostly asked for no more, so they need no additional
-/// memory.
+/// Names or values of fields. A line is rarely asked for more, so they need no allocation.
 pub(crate) type Few<T> = SmallVec<[T; 12]>;
 
-/// The most fields of a line that a message names.
+/// The maximum number of fields of a line that a message names.
 const MAX_NAMED: usize = 12;
 
-/// The maximum length of a line in which names are looked for: the parser's own objects take many
-/// times its length.
+/// The maximum length of a line whose names are listed. The parser's objects take many times its
+/// length.
 const MAX_NAMED_BYTES: usize = 1 << 20;
 
 /// The name of a field, or the path to one in nested objects, with dots: `meta.id`. A field whose
-/// name contains the dots takes precedence.
+/// name itself contains the dots takes precedence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldPath(String);
 
 impl FieldPath {
-    /// Returns the field of this name, or the way with these dots.
+    /// Creates the path for a field name, which may contain dots.
     pub fn from_name(name: &str) -> Self {
         Self(name.into())
     }
@@ -59,7 +58,7 @@ pub(crate) fn find<'a>(
     json: &'a str,
     paths: &[&str],
 ) -> serde_json::Result<Few<Option<&'a RawValue>>> {
-    // At this level a path is a name, or begins with one.
+    // At this level, a path is a name or begins with one.
     let mut names: Few<&str> = Few::new();
     for path in paths {
         for name in [Some(*path), path.split_once('.').map(|(first, _)| first)] {
@@ -85,8 +84,8 @@ pub(crate) fn find<'a>(
     paths.iter().map(value).collect()
 }
 
-/// The names of the fields of an object and of objects in it, of those that hold strings first: for
-/// messages.
+/// Returns the names of the fields of an object and its nested objects, for messages. Fields with
+/// strings come first.
 pub(crate) fn names(json: &str) -> Vec<String> {
     if json.len() > MAX_NAMED_BYTES {
         return Vec::new();
@@ -122,11 +121,11 @@ pub(crate) fn kind(value: &RawValue) -> &'static str {
     }
 }
 
-/// The error of [`string`] for escapes that are not Unicode.
+/// The error of [`string`] for escapes that are not valid Unicode.
 pub(crate) const NOT_UNICODE: &str = "not valid Unicode";
 
-/// Returns the text of a JSON string, borrowed if it has no escapes; an error names the type of
-/// another value.
+/// Returns the text of a JSON string, borrowed if it has no escapes. For another value, the error
+/// is the name of its type.
 pub(crate) fn string(value: &RawValue) -> Result<Cow<'_, str>, &'static str> {
     let json = value.get();
     let quoted = json
@@ -139,8 +138,8 @@ pub(crate) fn string(value: &RawValue) -> Result<Cow<'_, str>, &'static str> {
     Ok(unescaped(inner).ok_or(NOT_UNICODE)?.into())
 }
 
-/// The text of a string in which the parser has found no fault; `None` for half of a surrogate pair, which
-/// it lets pass.
+/// Unescapes a string in which the parser has found no fault. Returns `None` for half of a
+/// surrogate pair, which the parser accepts.
 fn unescaped(inner: &str) -> Option<String> {
     let mut text = String::with_capacity(inner.len());
     let mut rest = inner;
@@ -168,7 +167,7 @@ fn unescaped(inner: &str) -> Option<String> {
     Some(text)
 }
 
-/// Returns the character whose code units begin behind the first `\u`, and the rest of the escape.
+/// Returns the character whose code units begin after the first `\u`, and the rest of the escape.
 fn utf16_character(escape: &str) -> Option<(char, &str)> {
     let unit = |escape: &str| u16::from_str_radix(escape.get(..4)?, 16).ok();
     let (first, rest) = (unit(escape)?, escape.get(4..)?);
@@ -214,7 +213,7 @@ impl<'de> Visitor<'de> for NamedValues<'_> {
     }
 }
 
-/// The index of a field's name among these names.
+/// Finds the index of a field's name among these names.
 struct NameIndex<'n>(&'n [&'n str]);
 
 impl<'de> DeserializeSeed<'de> for NameIndex<'_> {

@@ -1,4 +1,4 @@
-//! Listing the files of a folder.
+//! Lists the files of a folder.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -13,14 +13,14 @@ use super::form;
 use super::settings::CorpusSettings;
 use super::source::{CorpusSource, SourceOrigin};
 
-/// The file that records the settings with which a job was begun.
+/// The file that records the settings of a job.
 pub const JOB_MANIFEST: &str = "job.json";
 
-/// The file that a run holds that is at work on a job.
+/// The file that a process holds while it works on a job.
 pub const JOB_LOCK: &str = "lock";
 
-/// The folder's files in the byte order of their relative paths, and the number of folders of jobs below it, which are
-/// passed over. Links to files are read, links to folders are not followed.
+/// Returns the folder's files in the byte order of their relative paths, and the number of job
+/// folders below it, which are skipped. Links to files are read; links to folders are not followed.
 pub(crate) fn list(
     root: &Path,
     settings: &CorpusSettings,
@@ -47,7 +47,7 @@ pub(crate) fn list(
             let (path, root) = (entry.path().display(), root.display());
             CorpusError::bad(format!("{path} was listed, which is not in {root}"))
         })?;
-        // A link that leads nowhere matters only where it is wanted.
+        // A dangling link matters only if the file is selected.
         if settings.selects(relative) && is_file(&entry) {
             found.push(relative.to_path_buf());
         }
@@ -64,7 +64,7 @@ pub(crate) fn list(
     Ok((sources, jobs))
 }
 
-/// Returns true if a folder holds the results of a job, and not a corpus.
+/// Returns true if a folder holds the results of a job rather than a corpus.
 fn is_job(folder: &Path) -> bool {
     #[derive(serde::Deserialize)]
     struct ManifestFields {
@@ -80,7 +80,7 @@ fn is_job(folder: &Path) -> bool {
         && manifest.is_ok_and(|bytes| serde_json::from_slice::<ManifestFields>(&bytes).is_ok())
 }
 
-/// A file as a source: lines or one text by its content, or a bad document.
+/// Examines a file and returns a source: lines or one text, or a bad document.
 fn look_into(
     root: &Arc<Path>,
     relative: PathBuf,
@@ -88,7 +88,7 @@ fn look_into(
 ) -> Result<CorpusSource, CorpusError> {
     let path = root.join(&relative);
     let found = match std::fs::metadata(&path) {
-        // Whether it counts as a bad document or as an unreadable file is the caller's choice.
+        // The caller decides whether it counts as a bad document or an unreadable file.
         Err(error) if settings.unreadable.is_some() => {
             return Err(CorpusError::open(&path, error));
         }

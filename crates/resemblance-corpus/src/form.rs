@@ -1,4 +1,4 @@
-//! Detects the form of a file by its first bytes and its name.
+//! Detects the format of a file by its first bytes and its name.
 
 use std::fs::File;
 use std::io::{self, BufRead, Read};
@@ -11,13 +11,14 @@ use super::fields;
 use super::input::{self, Compression, Decoded};
 use super::settings::{CorpusSettings, SourceKind};
 
-/// Bytes that are looked at in every file.
+/// The number of bytes that are examined in every file.
 const START_BYTES: u64 = 64 << 10;
 
-/// Bytes that are looked at in a file that may be JSON Lines: two lines, as a rule.
+/// The number of bytes that are examined in a file that may be JSON Lines. They usually contain two
+/// lines.
 const LINES_START_BYTES: u64 = 1 << 20;
 
-/// The length of the longest mark that identifies a format.
+/// The length of the longest signature of a format.
 const MAGIC_BYTES: u64 = 16;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
@@ -26,7 +27,7 @@ const INCLUDE: &str = "--include selects the files of a folder";
 
 const AS_FILES: &str = "--as files reads each file as one text";
 
-/// Looks into a file of a folder.
+/// Examines a file of a folder.
 pub(crate) fn look_into(
     file: Box<dyn Read + Send>,
     path: &Path,
@@ -42,12 +43,12 @@ pub(crate) fn look_into(
 /// The first bytes of a file, after decompression.
 pub(crate) struct FileStart {
     pub(crate) bytes: Vec<u8>,
-    /// The file has no other bytes.
+    /// True if the file has no other bytes.
     pub(crate) is_whole: bool,
 }
 
 impl FileStart {
-    /// Reads as much of a file as is needed to identify its format.
+    /// Reads the bytes that are needed to identify a file's format.
     pub(crate) fn read(input: &mut impl Read) -> io::Result<Self> {
         let mut start = Self {
             bytes: Vec::new(),
@@ -63,7 +64,7 @@ impl FileStart {
         Ok(start)
     }
 
-    /// Returns the bytes that the next read of a file gives, and waits for no others.
+    /// Returns the bytes that the next read of a file provides, without waiting for more.
     pub(crate) fn buffered(input: &mut Decoded) -> io::Result<Self> {
         Ok(Self {
             bytes: input.fill_buf()?.to_vec(),
@@ -78,8 +79,8 @@ impl FileStart {
         Ok(())
     }
 
-    /// Returns the form of the file. With `may_be_text`, a file of a folder is one text unless it is JSON Lines;
-    /// a file that is named alone is JSON Lines.
+    /// Returns the format of the file. With `may_be_text`, for a file of a folder, it is one text
+    /// unless it is JSON Lines. A file that is named directly is JSON Lines.
     pub(crate) fn kind(
         &self,
         name: &Path,
@@ -96,7 +97,7 @@ impl FileStart {
                 _ => readable(kind),
             };
         }
-        // A file that is only named as a database is not one.
+        // A file with only the name of a database is not a database.
         let is_detected =
             |kind: &SourceKind| !matches!(kind, SourceKind::Lines | SourceKind::Sqlite);
         let of_table = named_kind(name).filter(is_detected);
@@ -139,8 +140,8 @@ impl FileStart {
         }
     }
 
-    /// True if the first two lines that are not blank are JSON objects, or the only one is an object
-    /// with the field of the text.
+    /// Returns true if the first two nonblank lines are JSON objects, or if there is only one, an
+    /// object with the field of the text.
     fn looks_like_lines(&self, settings: &CorpusSettings) -> bool {
         let bytes = without_mark(&self.bytes);
         let mut objects = 0;
@@ -151,7 +152,7 @@ impl FileStart {
             }
             let is_cut = !line.ends_with(b"\n") && !self.is_whole;
             if is_cut {
-                // For a line longer than the examined bytes, its beginning has to do.
+                // If a line exceeds the examined bytes, its beginning decides.
                 return objects == 1 || begins_object(line);
             }
             let Some(found) = text_fields_found(line, settings) else {
@@ -167,16 +168,16 @@ impl FileStart {
     }
 }
 
-/// Returns the form of a file argument, as far as its name or its first bytes show it.
+/// Returns the format of a file argument if its name or its first bytes identify it.
 pub(crate) fn of_argument(path: &Path, settings: &CorpusSettings) -> SourceKind {
     let is_file = std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
     let file = is_file.then(|| File::open(path).ok()).flatten();
-    // A file that cannot be read is reported when it is to be read.
+    // An unreadable file is reported when it is read.
     let content = file.and_then(|file| mark(file).ok()).flatten();
     of_named(path, content, settings)
 }
 
-/// Returns the form of a file that is named by itself, by the mark of its content and its name.
+/// Returns the format of a file that is named directly, by its content and its name.
 pub(crate) fn of_named(
     name: &Path,
     content: Option<SourceKind>,
@@ -186,7 +187,7 @@ pub(crate) fn of_named(
     kind.unwrap_or(SourceKind::Lines)
 }
 
-/// Returns the format whose mark is at the beginning, if there is one.
+/// Returns the format whose signature is at the beginning, if there is one.
 pub(crate) fn mark(input: impl Read) -> io::Result<Option<SourceKind>> {
     let mut start = Vec::new();
     input.take(MAGIC_BYTES).read_to_end(&mut start)?;
@@ -204,7 +205,7 @@ fn content_format(bytes: &[u8]) -> Option<SourceKind> {
     reported.map(|(_, kind)| *kind)
 }
 
-/// Returns the format that the end of a file name implies.
+/// Returns the format that a file name's extension implies.
 pub fn named_kind(name: &Path) -> Option<SourceKind> {
     let name = plain_name(name);
     let (_, end) = name.rsplit_once('.')?;
@@ -219,7 +220,7 @@ pub fn named_kind(name: &Path) -> Option<SourceKind> {
     }
 }
 
-/// Returns the feature that reads such files, if it is not part of this build.
+/// Returns the feature that such files require, if it is not part of this build.
 pub(crate) fn missing_feature(kind: SourceKind) -> Option<&'static str> {
     match kind {
         SourceKind::Parquet | SourceKind::Arrow if !cfg!(feature = "tables") => Some("tables"),
@@ -228,7 +229,7 @@ pub(crate) fn missing_feature(kind: SourceKind) -> Option<&'static str> {
     }
 }
 
-/// Refuses a table without a byte.
+/// Creates the error for an empty table.
 pub(crate) fn empty(kind: SourceKind) -> BadDocument {
     BadDocument::new(format!("an empty file, expected {}", kind.name()))
 }
@@ -240,12 +241,12 @@ fn readable(kind: SourceKind) -> Result<SourceKind, BadDocument> {
     }
 }
 
-/// The bytes without a byte order mark at their start.
+/// Returns the bytes without a byte order mark at their beginning.
 pub(crate) fn without_mark(bytes: &[u8]) -> &[u8] {
     bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes)
 }
 
-/// Refuses a line that is not an object, and guesses its format.
+/// Creates the error for a line that is not an object, with a guess at its format.
 pub(crate) fn not_an_object(line: &str) -> BadDocument {
     let trimmed = line.trim_ascii();
     if trimmed.starts_with('[') {
@@ -274,7 +275,7 @@ fn json_array() -> BadDocument {
         .with_advice(AS_FILES)
 }
 
-/// Returns the name without the extension of the compression, in lower case.
+/// Returns the lower-case name without the extension of the compression.
 fn plain_name(name: &Path) -> String {
     let file_name = name.file_name().unwrap_or(name.as_os_str());
     let lower = PathBuf::from(file_name.to_string_lossy().to_lowercase());
@@ -285,8 +286,8 @@ fn plain_name(name: &Path) -> String {
     plain.to_string_lossy().into_owned()
 }
 
-/// Returns true if a line is an object that has a field of the text or a field that may replace it,
-/// false if it is an object without one; `None` if it is not an object.
+/// Returns true if a line is an object with a field of the text or one that may replace it, false
+/// if it is an object without such a field, and `None` if it is not an object.
 fn text_fields_found(line: &[u8], settings: &CorpusSettings) -> Option<bool> {
     let json = std::str::from_utf8(line).ok()?;
     let texts = settings.text_fields.iter().map(|path| path.name());
@@ -295,7 +296,7 @@ fn text_fields_found(line: &[u8], settings: &CorpusSettings) -> Option<bool> {
     Some(found.iter().any(Option::is_some))
 }
 
-/// True if these bytes can be the beginning of an object.
+/// Returns true if these bytes can be the beginning of an object.
 fn begins_object(bytes: &[u8]) -> bool {
     let valid = bytes.utf8_chunks().next().map_or("", |chunk| chunk.valid());
     let found = serde_json::from_str::<serde::de::IgnoredAny>(valid);
@@ -311,7 +312,7 @@ fn is_array(bytes: &[u8], is_json_name: bool) -> bool {
     is_json_name || object.is_some_and(|fields| fields.trim_ascii_start().starts_with(b"\""))
 }
 
-/// UTF-16 and UTF-32, with a mark or without.
+/// Detects UTF-16 and UTF-32, with or without a byte order mark.
 fn wide_characters(bytes: &[u8]) -> Option<BadDocument> {
     let zeros = |offset: usize, step: usize| {
         let characters = bytes.iter().skip(offset).step_by(step).take(64);
@@ -330,18 +331,18 @@ fn wide_characters(bytes: &[u8]) -> Option<BadDocument> {
     Some(BadDocument::new(format!("{name}, expected UTF-8")).with_advice(advice))
 }
 
-/// True if lines of JSON end as those of CSV may, with carriage returns alone.
+/// Returns true if lines of JSON end with carriage returns alone, as those of CSV may.
 fn ends_lines_with_returns(bytes: &[u8]) -> bool {
     memchr::memchr(b'\n', bytes).is_none() && memchr::memmem::find(bytes, b"}\r{").is_some()
 }
 
-/// Refuses lines that end with carriage returns alone, as old programs write them.
+/// Creates the error for lines that end with carriage returns alone, as old programs write them.
 pub(crate) fn carriage_returns() -> BadDocument {
     BadDocument::new("lines that end with only CR, expected LF or CR LF")
         .with_advice("tr '\\r' '\\n' < FILE > NEW converts them")
 }
 
-/// Returns the format that the first bytes identify, if it is binary.
+/// Returns an error if the first bytes identify a binary format.
 fn binary(bytes: &[u8], name: &Path) -> Option<BadDocument> {
     const FORMATS: [(&[u8], &str); 23] = [
         (b"FEA1", ".feather"),
@@ -371,11 +372,11 @@ fn binary(bytes: &[u8], name: &Path) -> Option<BadDocument> {
     let reported = FORMATS.iter().find(|(magic, _)| bytes.starts_with(magic));
     let is_tar = bytes.get(257..262) == Some(b"ustar".as_slice());
     let end = reported.map(|(_, end)| *end).or(is_tar.then_some(".tar"))?;
-    // A spreadsheet is a zip file, too.
+    // A spreadsheet is also a zip file.
     refused_name(name).or_else(|| refused_name(Path::new(end)))
 }
 
-/// Returns an error for formats other than text, with advice on what to do with them.
+/// Returns an error for names of formats other than text, with advice.
 fn refused_name(name: &Path) -> Option<BadDocument> {
     let name = plain_name(name);
     let (_, end) = name.rsplit_once('.')?;

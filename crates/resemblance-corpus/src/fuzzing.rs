@@ -1,4 +1,4 @@
-//! The function of the fuzz target `json_lines`: any bytes are a file of JSON Lines.
+//! The function of the fuzz target `json_lines`. Reads arbitrary bytes as a file of JSON Lines.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -24,8 +24,8 @@ use super::settings::{CorpusSettings, SourceKind};
 use super::source::{CorpusSource, SourceOrigin};
 use super::store_file::STORE_MAGIC;
 
-/// A file of lines, as it is, compressed, compressed and cut short; or bytes that claim to be
-/// compressed.
+/// Reads bytes as a file of lines: as they are, compressed, and compressed and truncated. Also
+/// reads them as compressed data.
 pub fn json_lines(data: &[u8]) {
     let (&[which, cut], bytes) = data.split_first_chunk().unwrap_or((&[0, 0], data));
     let names = [
@@ -56,7 +56,7 @@ pub fn json_lines(data: &[u8]) {
         },
     ] = records.as_slice()
     {
-        // Whatever is told by its first bytes not to be text is not read.
+        // Bytes whose beginning shows that they are not text are not read.
         return;
     }
     assert_eq!(records, expected(bytes));
@@ -86,7 +86,8 @@ fn compressed(
     let (found, result) = read(name, &whole);
     result.unwrap();
     assert_eq!(found, records);
-    // Cut short, where enough is left to tell what it is: an error, never fewer records.
+    // A truncated file whose rest still identifies its format gives an error, never silently fewer
+    // records.
     let left = 6 + usize::from(cut) * (whole.len() - 6) / 256;
     whole.truncate(left);
     let (found, result) = read(name, &whole);
@@ -97,7 +98,7 @@ fn compressed(
     assert!(records.starts_with(&found));
 }
 
-/// All records up to an error.
+/// Returns all records up to an error.
 fn read(name: &str, bytes: &[u8]) -> (Vec<CorpusRecord>, Result<(), CorpusError>) {
     let mut file = spool();
     file.set_len(0).unwrap();
@@ -132,7 +133,7 @@ fn read(name: &str, bytes: &[u8]) -> (Vec<CorpusRecord>, Result<(), CorpusError>
     (records, Ok(()))
 }
 
-/// One temporary file for all runs of a thread.
+/// Returns a temporary file, one for all runs of a thread.
 fn spool() -> File {
     thread_local! {
         static SPOOL: File = {
@@ -140,7 +141,8 @@ fn spool() -> File {
             let path = std::env::temp_dir().join(name);
             let mut options = File::options();
             let file = options.read(true).write(true).create_new(true).open(&path).unwrap();
-            // Its name is not needed; where an open file keeps it, it stays until the system clears the folder.
+            // The name is not needed. On systems that keep the name of an open file, it remains
+            // until the system clears the folder.
             let _ = std::fs::remove_file(path);
             file
         };
@@ -148,7 +150,7 @@ fn spool() -> File {
     SPOOL.with(|file| file.try_clone().unwrap())
 }
 
-/// The lines that are not blank, by their definition.
+/// Returns the nonblank lines, by definition.
 fn expected(bytes: &[u8]) -> Vec<CorpusRecord> {
     let lines = bytes.split_inclusive(|byte| *byte == b'\n');
     let records = lines.zip(1..).map(|(whole, line)| {
@@ -168,7 +170,7 @@ fn expected(bytes: &[u8]) -> Vec<CorpusRecord> {
         .collect()
 }
 
-/// A line against a parser that keeps everything.
+/// Compares the result for a line with that of a parser that keeps everything.
 fn any_line(bytes: &[u8]) {
     let settings = CorpusSettings::default();
     let parsed = line::parse(bytes, &settings, Cow::default);
@@ -177,7 +179,7 @@ fn any_line(bytes: &[u8]) {
     match parsed {
         Ok(document) => {
             assert!(std::str::from_utf8(bytes).is_ok());
-            // The other parser also looks at what is not asked for, such as numbers out of range.
+            // The other parser also checks unrequested values, such as numbers out of range.
             let Some(Value::Object(_)) = value else {
                 assert!(value.is_none());
                 return;
@@ -198,7 +200,7 @@ fn any_line(bytes: &[u8]) {
             let reason = bad.reason;
             assert!(!reason.is_empty());
             let is_text = field("text").is_some_and(Value::is_string);
-            // Of fields that come twice the other parser keeps the last.
+            // If a field occurs twice, the other parser keeps the last.
             if is_text && field("id").is_some_and(Value::is_string) {
                 let parts = ["twice", "expected a string", "not valid Unicode"];
                 let may_be_refused = parts.iter().any(|part| reason.contains(part));

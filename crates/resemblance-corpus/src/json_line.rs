@@ -1,14 +1,14 @@
-//! Lines of JSON that are made of the values of rows.
+//! Builds lines of JSON from the values of rows.
 
 use serde::Serialize;
 
-/// Appends a string or a number; one that JSON does not have, such as infinity, becomes null.
+/// Appends a string or a number. A number that JSON does not have, such as infinity, becomes null.
 pub(crate) fn push(json: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
     let written = serde_json::to_writer(json, value);
     debug_assert!(written.is_ok(), "memory takes any string and number");
 }
 
-/// Appends the name of a field, and what separates it from the field before and from its value.
+/// Appends the name of a field, with the separators before it and after it.
 pub(crate) fn push_name(json: &mut Vec<u8>, name: &str) {
     if json.last() != Some(&b'{') {
         json.push(b',');
@@ -17,7 +17,7 @@ pub(crate) fn push_name(json: &mut Vec<u8>, name: &str) {
     json.push(b':');
 }
 
-/// Appends a string of two hexadecimal digits a byte.
+/// Appends a string of hexadecimal digits, two for each byte.
 #[cfg(any(feature = "sqlite", feature = "tables"))]
 pub(crate) fn push_digits(json: &mut Vec<u8>, bytes: &[u8]) {
     use std::io::Write as _;

@@ -1,4 +1,4 @@
-//! One line of JSON as a document.
+//! Parses one line of JSON as a document.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,8 @@ use super::form;
 use super::record::CorpusDocument;
 use super::settings::{CorpusSettings, IdRule};
 
-/// Returns the document in a line, with or without its line end; `make_key` is for one that has no id.
+/// Returns the document of a line, with or without its line end. `make_key` provides a key if the
+/// document has no id.
 pub(crate) fn parse<'a, 'k: 'a>(
     line: &'a [u8],
     settings: &CorpusSettings,
@@ -74,9 +75,9 @@ pub(crate) fn parse<'a, 'k: 'a>(
     })
 }
 
-/// A number; `None` for null.
+/// Parses a number. Returns `None` for null.
 fn parse_score(path: &FieldPath, value: &RawValue) -> Result<Option<[f64; 2]>, BadDocument> {
-    // The rest that rounding leaves of an integer is a small one.
+    // The remainder after rounding an integer is small.
     let rest = |rounded: f64| match value.get().parse::<i128>() {
         Ok(whole) => whole.saturating_sub(rounded as i128) as f64,
         Err(_) => 0.0,
@@ -88,7 +89,7 @@ fn parse_score(path: &FieldPath, value: &RawValue) -> Result<Option<[f64; 2]>, B
     }
 }
 
-/// The parser's sentence without its own line number, which is always 1.
+/// Returns the parser's message without its line number, which is always 1.
 fn describe(error: &serde_json::Error) -> BadDocument {
     let text = error.to_string();
     let sentence = text
@@ -99,7 +100,7 @@ fn describe(error: &serde_json::Error) -> BadDocument {
         "trailing characters" => "more text follows the JSON object on its line".to_owned(),
         sentence => format!("not JSON: {sentence}"),
     };
-    // The parser counts from 1, and gives 0 where it has read nothing.
+    // The parser counts columns from 1, and returns 0 if it has read nothing.
     BadDocument::new(format!("{reason} (column {})", error.column().max(1)))
 }
 
@@ -114,8 +115,8 @@ fn missing(path: &FieldPath, json: &str, option: &str) -> BadDocument {
     }
 }
 
-/// The text, if there is one: where several fields are asked for, those that are there, with a line between
-/// them.
+/// Returns the text, if there is one. If several fields are requested, joins those that exist with
+/// an empty line between them.
 fn join_texts<'a>(
     settings: &CorpusSettings,
     value: impl Fn(&FieldPath) -> Option<&'a RawValue>,
@@ -137,7 +138,7 @@ fn join_texts<'a>(
     Ok(joined)
 }
 
-/// A line that has nothing to make a signature of.
+/// Creates the error for a line without content for a signature.
 fn without_content(settings: &CorpusSettings, json: &str) -> BadDocument {
     match settings.taken_texts().first() {
         Some(first) => BadDocument {
@@ -160,7 +161,7 @@ fn bytes_of(text: Cow<'_, str>) -> Cow<'_, [u8]> {
 }
 
 /// Returns the bytes of a string, or the decimal text of a number as written. Null counts as a
-/// missing id, where one may be missing.
+/// missing id, if ids may be missing.
 fn parse_key<'a>(
     path: &FieldPath,
     value: &'a RawValue,
@@ -174,7 +175,7 @@ fn parse_key<'a>(
 
 const KEY_EXPECTED: &str = "a string or a number";
 
-/// Returns the key that a value is, or nothing for null.
+/// Returns the key that a value represents, or nothing for null.
 pub(crate) fn key_of<'a>(
     name: &str,
     value: &'a RawValue,
@@ -187,7 +188,7 @@ pub(crate) fn key_of<'a>(
     }
 }
 
-/// A string gives its bytes, null nothing, any other value its JSON as written.
+/// A string becomes its bytes, null becomes empty, and any other value its JSON as written.
 fn parse_payload(value: &RawValue) -> Result<Cow<'_, [u8]>, BadDocument> {
     match fields::string(value) {
         Ok(text) => Ok(bytes_of(text)),
@@ -202,9 +203,10 @@ fn parse_payload(value: &RawValue) -> Result<Cow<'_, [u8]>, BadDocument> {
     }
 }
 
-/// The stamp in a text: a number from 0 on, of which a fraction is dropped, or a time in seconds since 1970. A time is
-/// `2026-01-31T08:00:00Z` or has another offset from UTC; without one, and as a date alone, it is UTC. `None` for any
-/// other text, and for times before 1970.
+/// Parses a stamp: a nonnegative number, whose fraction is dropped, or a time, which becomes
+/// seconds since 1970. A time has the form `2026-01-31T08:00:00Z`, or another offset from UTC. A
+/// time without an offset and a date alone are in UTC. Returns `None` for any other text, and for
+/// times before 1970.
 pub fn parse_stamp(text: &str) -> Option<u64> {
     let is_number = text.starts_with(|first: char| first.is_ascii_digit());
     if let Some(number) = text.parse().ok().filter(|_| is_number) {
@@ -228,13 +230,13 @@ pub fn parse_stamp(text: &str) -> Option<u64> {
     u64::try_from(time.as_second()).ok()
 }
 
-/// Returns the time of a stamp as RFC 3339 writes it, in UTC; `None` beyond the year 9999.
+/// Formats the time of a stamp in UTC as RFC 3339 specifies. Returns `None` beyond the year 9999.
 pub fn time_of_stamp(seconds: u64) -> Option<String> {
     let time = Timestamp::from_second(i64::try_from(seconds).ok()?).ok()?;
     Some(time.to_string())
 }
 
-/// The number or the time in this field.
+/// Returns the number or the time in this field.
 fn stamp_in(path: &FieldPath, value: &RawValue) -> Result<u64, BadDocument> {
     let wrong = |found: &str| {
         let expected =

@@ -1,4 +1,4 @@
-//! Sources that are read from their beginning to their end: lines, rows of CSV and TSV, and texts.
+//! Sources that are read from beginning to end: lines, rows of CSV and TSV, and texts.
 
 use std::io::{self, Read};
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ use super::separated::{self, ColumnNames};
 use super::settings::{CorpusSettings, SourceKind};
 use super::source::SourceOrigin;
 
-/// The lines of a file, or its rows.
+/// The lines or rows of a file.
 struct LineReader {
     input: Decoded,
     lines: input::Lines,
@@ -29,13 +29,13 @@ struct LineReader {
     /// The last line that was read.
     line: u64,
     kind: SourceKind,
-    /// The byte between two values of a row of CSV and TSV.
+    /// The byte between two values of a CSV or TSV row.
     separator: Option<u8>,
-    /// The first row of CSV and TSV; without bytes where the settings name the columns.
+    /// The first row of CSV and TSV. It is empty if the settings name the columns.
     header: Option<CorpusRecord>,
 }
 
-/// Opens a source that is read from its beginning to its end.
+/// Opens a source that is read from beginning to end.
 pub(crate) fn open(
     opening: &Opening<'_>,
     reading: &mut SourceReading,
@@ -56,7 +56,7 @@ pub(crate) fn open(
     let failed = |error: io::Error| CorpusError::read(&name, is_compressed, &error);
     let problem =
         |problem| OneRecord::source(CorpusRecord::problem(number, 0, problem), compression);
-    // The files of a folder were looked into when it was listed.
+    // The files of a folder have been examined when it was listed.
     if !matches!(source.origin, SourceOrigin::Folder(_)) {
         let start = FileStart::buffered(&mut input).map_err(failed)?;
         match start.kind(&name, settings, false) {
@@ -130,7 +130,8 @@ impl Source for LineReader {
 }
 
 impl LineReader {
-    /// The next line with its end, and nothing at the end of the file; `None` for one that is too long.
+    /// Returns the next line with its end, or an empty one at the end of the file. Returns `None`
+    /// for a line that is too long.
     fn line(&mut self) -> Result<Option<Bytes>, CorpusError> {
         self.line += 1;
         let line = self.lines.next(&mut self.input, self.max_line_bytes);
@@ -159,7 +160,7 @@ impl LineReader {
             });
         }
         while let Some(row) = self.row(separator)? {
-            // Its names are not known yet, so tabs and spaces do not make a row.
+            // The column names are not known yet, so tabs and spaces do not make a row.
             if row.problem.is_some() {
                 return Ok(row);
             } else if !row.is_blank() {
@@ -176,7 +177,7 @@ impl LineReader {
         Ok(self.problem(0, BadDocument::new(reason)))
     }
 
-    /// Returns the next row, which spans several lines if there are line ends within quotes.
+    /// Returns the next row, which spans several lines if line ends are within quotes.
     fn row(&mut self, separator: u8) -> Result<Option<CorpusRecord>, CorpusError> {
         let Some(mut row) = self.plain_line()? else {
             return Ok(None);
@@ -205,8 +206,8 @@ impl LineReader {
         Ok(Some(row))
     }
 
-    /// Returns the error for a row whose quotes never end. Nobody knows where that row ends, or
-    /// where any later row begins, so the file cannot be read, even if bad documents are skipped.
+    /// Creates the error for a row whose quotes never end. It is unknown where that row ends and
+    /// later rows begin, so the file cannot be read even if bad documents are skipped.
     fn endless(&self, line: u64, is_end: bool) -> CorpusError {
         let (name, max_bytes) = (self.name.display(), self.max_line_bytes);
         match is_end {

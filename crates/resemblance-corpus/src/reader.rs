@@ -1,4 +1,4 @@
-//! The records of a corpus, one after the other.
+//! Reads the records of a corpus, one after another.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,30 +15,30 @@ use super::record::{CorpusRecord, ReadTotals, SourceTotals};
 use super::settings::SourceKind;
 use super::source::CorpusSource;
 
-/// An iterator over all records in corpus order. After an error it ends.
+/// Iterates over all records in corpus order. Ends after an error.
 pub struct CorpusRecords {
     corpus: Arc<Corpus>,
     next_source: usize,
     current: Option<Box<dyn Source>>,
     gives_whole_tables: bool,
-    /// The totals of the sources that were read to their end, and the checksum of their records.
+    /// The totals of the sources that were read to the end, and the checksum of their records.
     totals: ReadTotals,
     hasher: crc32fast::Hasher,
     /// The progress in the source that is being read.
     reading: SourceReading,
-    /// Sources that are not read, and what they would add to the totals.
+    /// Sources that are skipped, and what they add to the totals.
     known: BTreeMap<usize, SourceTotals>,
-    /// Sources that were read to their end since they were asked for.
+    /// Sources that were read to the end since the last call of `take_finished`.
     finished: Vec<(usize, SourceTotals)>,
     bytes_read: Arc<AtomicU64>,
     compressions: BTreeMap<usize, Compression>,
-    /// The first rows of files of CSV and TSV that were reached.
+    /// The header rows of CSV and TSV files, so far.
     headers: BTreeMap<usize, CorpusRecord>,
     has_failed: bool,
 }
 
 impl CorpusRecords {
-    /// `bytes_read` counts the bytes taken from the files, before decompression.
+    /// Creates a reader. `bytes_read` counts the bytes taken from the files, before decompression.
     pub fn new(corpus: Arc<Corpus>, bytes_read: Arc<AtomicU64>) -> Self {
         Self {
             corpus,
@@ -57,9 +57,9 @@ impl CorpusRecords {
         }
     }
 
-    /// Returns the same reader, where a table of columns is one record, which is read and copied by
-    /// a [`TableWriter`](super::TableWriter), and a row of a database has all its columns. The
-    /// totals are the same.
+    /// Returns this reader in a mode in which a table of columns is one record, which a
+    /// [`TableWriter`](super::TableWriter) reads and copies, and a row of a database has all its
+    /// columns. The totals do not change.
     #[must_use]
     pub fn with_whole_tables(self) -> Self {
         Self {
@@ -68,19 +68,19 @@ impl CorpusRecords {
         }
     }
 
-    /// Returns the same reader without the records of some sources: the totals and the numbers of
-    /// the others remain the same.
+    /// Returns this reader without the records of some sources. The totals and the numbers of other
+    /// records do not change.
     #[must_use]
     pub fn without(self, known: BTreeMap<usize, SourceTotals>) -> Self {
         Self { known, ..self }
     }
 
-    /// The sources that were read to their end since this was called last.
+    /// Returns the sources that were read to the end since the last call.
     pub fn take_finished(&mut self) -> Vec<(usize, SourceTotals)> {
         std::mem::take(&mut self.finished)
     }
 
-    /// The number of the record that was returned last, from 0, or of the last row of a whole table.
+    /// Returns the number, from 0, of the last record, or of the last row of a whole table.
     pub fn last_number(&self) -> u64 {
         (self.totals.records + self.reading.totals.records).saturating_sub(1)
     }
@@ -91,7 +91,7 @@ impl CorpusRecords {
         known.unwrap_or(Compression::None)
     }
 
-    /// The row with the names of the columns, of a source of CSV or TSV that has been reached.
+    /// Returns the header row of a CSV or TSV source that has been reached.
     pub fn header(&self, source: usize) -> Option<&CorpusRecord> {
         self.headers.get(&source)
     }
@@ -106,7 +106,7 @@ impl CorpusRecords {
         totals
     }
 
-    /// Adds a source that was read to its end to the totals.
+    /// Adds a source that was read to the end to the totals.
     fn finish_source(&mut self) {
         let reading = std::mem::take(&mut self.reading);
         let Some(source) = reading.source else {
@@ -126,7 +126,8 @@ impl CorpusRecords {
         ));
     }
 
-    /// Passes over the rest of a source that cannot be read, if that is wanted. It does not count as finished.
+    /// Skips the rest of an unreadable source if the settings say so. The source does not count as
+    /// finished.
     fn leave_source(&mut self, error: CorpusError) -> Result<(), CorpusError> {
         self.corpus.settings.pass_over(error)?;
         if let Some(source) = self.reading.source {
@@ -137,7 +138,7 @@ impl CorpusRecords {
         Ok(())
     }
 
-    /// Passes over a source whose totals are known.
+    /// Skips a source whose totals are known.
     fn pass_over(&mut self, source: &CorpusSource, known: &SourceTotals) {
         self.totals.add(&known.totals);
         let checksum = known.totals.checksum;
@@ -195,7 +196,7 @@ impl CorpusRecords {
     }
 }
 
-/// Opens the source. One that cannot be taken is one record with a problem.
+/// Opens the source. An unusable source is one record with a problem.
 fn open(
     opening: &Opening<'_>,
     reading: &mut SourceReading,

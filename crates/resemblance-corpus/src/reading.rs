@@ -1,4 +1,4 @@
-//! The one trait by which anything is read, and the counts of what was read.
+//! The one trait for reading anything, and the counts of what was read.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -13,7 +13,7 @@ use super::source::CorpusSource;
 /// The progress in one source.
 #[derive(Default)]
 pub(crate) struct SourceReading {
-    /// `None` before the first.
+    /// `None` before the first source.
     pub(crate) source: Option<usize>,
     pub(crate) totals: ReadTotals,
     pub(crate) hasher: crc32fast::Hasher,
@@ -21,18 +21,18 @@ pub(crate) struct SourceReading {
 }
 
 impl SourceReading {
-    /// Adds bytes that a second reading must see again.
+    /// Adds bytes to the checksum that a second reading must reproduce.
     pub(crate) fn check(&mut self, bytes: &[u8]) {
         self.hasher.update(bytes);
         self.checked_bytes += bytes.len() as u64;
     }
 
-    /// Counts the file that has been opened.
+    /// Counts a file that has been opened.
     pub(crate) fn count_file(&mut self, kind: SourceKind) {
         self.totals.form(kind).files += 1;
     }
 
-    /// Counts a line or row, which a second reading must see again.
+    /// Counts a line or row, and adds it to the checksum that a second reading must reproduce.
     pub(crate) fn count_document(&mut self, kind: SourceKind, record: &CorpusRecord) {
         self.totals.form(kind).documents += 1;
         self.count(record);
@@ -40,7 +40,7 @@ impl SourceReading {
 
     fn count(&mut self, record: &CorpusRecord) {
         match record.table_rows {
-            // The identity of a table shows whether a second reading sees the same.
+            // For a table, its identity shows whether a second reading sees the same.
             Some(rows) => self.totals.records += rows,
             None => {
                 self.totals.records += 1;
@@ -50,12 +50,12 @@ impl SourceReading {
     }
 }
 
-/// A source that is being read: the one way in which anything is read.
+/// A source that is being read. Everything is read through this trait.
 pub(crate) trait Source: Send {
-    /// Reads the next record and counts it; `None` after the last.
+    /// Reads and counts the next record. Returns `None` after the last.
     fn next(&mut self, reading: &mut SourceReading) -> Result<Option<CorpusRecord>, CorpusError>;
 
-    /// Returns the row that names the columns, of CSV and TSV.
+    /// Returns the row that names the columns of CSV and TSV.
     fn header(&self) -> Option<&CorpusRecord> {
         None
     }
@@ -72,13 +72,13 @@ pub(crate) struct Opening<'a> {
     /// Its number in the corpus.
     pub(crate) number: usize,
     pub(crate) settings: &'a CorpusSettings,
-    /// A table of columns is one record, and a row of a database has all its columns.
+    /// True if a table of columns is one record, and a row of a database has all its columns.
     #[cfg_attr(
         not(any(feature = "sqlite", feature = "tables")),
         expect(dead_code, reason = "no source is a table")
     )]
     pub(crate) is_whole: bool,
-    /// The number of records to which an earlier reading of a damaged source came.
+    /// The number of records that an earlier reading of a damaged source returned.
     #[cfg_attr(
         not(feature = "tables"),
         expect(dead_code, reason = "only tables are read as a whole")
@@ -95,7 +95,7 @@ impl Opening<'_> {
     }
 }
 
-/// A source that is one record: a text, or a description of its fault.
+/// A source with one record: a text, or a description of its fault.
 pub(crate) struct OneRecord {
     record: Option<CorpusRecord>,
     compression: Compression,

@@ -1,4 +1,4 @@
-//! Records as they are read, counts of them, and the documents that they become.
+//! Records as they are read, their counts, and the documents that they become.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,23 +13,23 @@ use super::content::Content;
 use super::separated::ColumnNames;
 use super::settings::SourceKind;
 
-/// One document's bytes as they are in the source, with the line end if there is one.
+/// The bytes of one document as they are in the source, with the line end if there is one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CorpusRecord {
     /// The number of the source.
     pub source: usize,
-    /// The line, from 1, of a row of CSV or TSV its first one, and the number of a row of other tables, which
-    /// SQLite counts with a sign; 0 for a text file.
+    /// The number of the line, from 1; for CSV and TSV, that of the row's first line; for other
+    /// tables, the number of the row, which SQLite treats as signed; 0 for a text file.
     pub line: u64,
-    /// True if a byte order mark stood before it; the mark is not part of `bytes` of a line.
+    /// True if a byte order mark preceded the line. The mark is not part of `bytes`.
     pub has_mark: bool,
     /// The line with its end, or the whole text file.
     pub bytes: Bytes,
-    /// The names of the columns, of a row of CSV or TSV.
+    /// The names of the columns, for a row of CSV or TSV.
     pub names: Option<Arc<ColumnNames>>,
-    /// The number of rows, of a table that is one record: it has no bytes.
+    /// The number of rows of a table that is one record. Such a record has no bytes.
     pub table_rows: Option<u64>,
-    /// Why it was not read: then it has no bytes.
+    /// Why the record was not read. Such a record has no bytes.
     pub problem: Option<BadDocument>,
 }
 
@@ -61,7 +61,7 @@ impl CorpusRecord {
         }
     }
 
-    /// Passes on the bytes for its checksum.
+    /// Passes the bytes on for the checksum.
     pub(crate) fn check_with(&self, mut update: impl FnMut(&[u8])) {
         update(&(self.bytes.len() as u64).to_le_bytes());
         update(&self.bytes);
@@ -69,7 +69,7 @@ impl CorpusRecord {
 
     pub(crate) fn is_blank(&self) -> bool {
         let is_blank = match &self.names {
-            // Tabs and spaces are a row.
+            // Tabs and spaces make a row.
             Some(_) => matches!(&*self.bytes, b"\n" | b"\r\n"),
             None => self.bytes.trim_ascii().is_empty(),
         };
@@ -84,26 +84,26 @@ pub struct ReadTotals {
     pub records: u64,
     /// Blank lines.
     pub blank: u64,
-    /// Files and their documents, by how they were read, in the order of [`SourceKind::ALL`].
+    /// Files and their documents for each kind, in the order of [`SourceKind::ALL`].
     forms: [FormTotals; 7],
-    /// The checksum of all records in order, by which a second reading is compared.
+    /// The checksum of all records in order, to compare with a second reading.
     pub checksum: u32,
 }
 
-/// Counts of the records of one source.
+/// The counts of the records of one source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceTotals {
     /// The counts of this source alone.
     pub totals: ReadTotals,
-    /// The number of bytes that its checksum is of.
+    /// The number of bytes in its checksum.
     pub checked_bytes: u64,
 }
 
-/// Files that were read in one way.
+/// The files of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FormTotals {
     pub(crate) files: u64,
-    /// Lines that are not blank, and rows.
+    /// The number of nonblank lines and rows.
     pub(crate) documents: u64,
 }
 
@@ -158,28 +158,30 @@ impl fmt::Display for ReadTotals {
     }
 }
 
-/// A key and a text, or the content that replaces it, and the values that are kept beside them.
+/// A key, a text or the content that replaces it, and the values that are stored with them.
 #[derive(Debug, PartialEq)]
 pub struct CorpusDocument<'a> {
-    /// The string or the decimal text of the number in the line; else made of the path, as it was given, and the line.
+    /// The string, or the decimal text of the number, in the line. Without one, a key made of the
+    /// path as it was given and the line number.
     pub key: Cow<'a, [u8]>,
-    /// True if the key is the id in the line: other files may have it too.
+    /// True if the key is an id from the line, which other files may have too.
     pub has_own_id: bool,
-    /// The text, decoded, or features, or a signature.
+    /// The decoded text, features, or a signature.
     pub content: Content<'a>,
-    /// The stamp, 0 if none is asked for.
+    /// The stamp, or 0 if none is requested.
     pub stamp: u64,
-    /// The payload, empty if none is asked for.
+    /// The payload, empty if none is requested.
     pub payload: Cow<'a, [u8]>,
-    /// The score, as a number and the remainder of an integer of more than 53 bits; `None` if no
-    /// score is requested, or there is none.
+    /// The score, as a number and the remainder of an integer of more than 53 bits. `None` if no
+    /// score is requested or the document has none.
     pub score: Option<[f64; 2]>,
-    /// True if nothing with a word in it is left of the text: see [`TextTrims`](super::TextTrims).
+    /// True if nothing that contains a word remains of the text: see
+    /// [`TextTrims`](super::TextTrims).
     pub is_emptied: bool,
 }
 
 impl CorpusDocument<'_> {
-    /// Returns the same document in its own memory.
+    /// Returns the document without borrowed data.
     #[must_use]
     pub fn into_owned(self) -> CorpusDocument<'static> {
         CorpusDocument {

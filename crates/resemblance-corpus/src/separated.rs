@@ -1,7 +1,8 @@
-//! Rows of CSV and TSV: where they end, and the values of their columns.
+//! Rows of CSV and TSV: finds their ends and the values of their columns.
 //!
-//! The crate `csv`, with which tests compare, takes text behind quotes and a quote that does not end without a word,
-//! and does not keep the bytes of a row, which are written as they came.
+//! The crate `csv`, which serves as the oracle in tests, silently accepts text after quotes and
+//! quotes that do not end. It also does not keep the original bytes of a row, which are written
+//! unchanged.
 
 use std::borrow::Cow;
 
@@ -14,28 +15,28 @@ use super::form;
 use super::json_line::{push, push_name};
 use super::settings::CorpusSettings;
 
-/// The role of a column, which decides how its values are read.
+/// The role of a column, which determines how its values are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ColumnRole {
     /// A text: any value.
     Text,
     /// Features, weights or a signature: JSON, or a string.
     Content,
-    /// An id, a stamp, a payload or a score: a number if it looks like one, else a string.
+    /// An id, a stamp, a payload or a score: a number if the value looks like one, else a string.
     Value,
 }
 
-/// The first row of a file, which names the columns.
+/// The header row of a file, which names the columns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ColumnNames {
     separator: u8,
     names: Vec<String>,
-    /// `None` for columns that no option asks for.
+    /// `None` for columns that no option requests.
     roles: Vec<Option<ColumnRole>>,
 }
 
 impl ColumnNames {
-    /// The names in a row, which must have the columns that the settings ask for.
+    /// Parses the names in a row, and checks that they include the requested columns.
     pub(crate) fn parse(
         row: &[u8],
         separator: u8,
@@ -49,7 +50,7 @@ impl ColumnNames {
         Self::new(names, separator, settings)
     }
 
-    /// These names, which must have the columns that the settings ask for.
+    /// Creates the value from names, and checks that they include the requested columns.
     pub(crate) fn new(
         names: Vec<String>,
         separator: u8,
@@ -84,7 +85,7 @@ impl ColumnNames {
         self.separator
     }
 
-    /// How the columns of another file differ.
+    /// Describes how the columns of another file differ.
     pub(crate) fn difference(&self, other: &Self) -> Option<String> {
         if self.separator != other.separator {
             let (own, theirs) = (char::from(self.separator), char::from(other.separator));
@@ -105,8 +106,8 @@ impl ColumnNames {
         self.names.iter().any(|known| known == name)
     }
 
-    /// Returns the line of JSON that a row represents, with the columns that are asked for. An
-    /// empty value counts as missing, except for a text.
+    /// Converts a row to a line of JSON with the requested columns. An empty value counts as
+    /// missing, except for a text.
     pub(crate) fn json(&self, row: &[u8]) -> Result<Vec<u8>, BadDocument> {
         let values = values(columns::utf8(row)?, self.separator)?;
         if values.len() != self.names.len() {
@@ -148,7 +149,7 @@ fn role(name: &str, settings: &CorpusSettings) -> ColumnRole {
     }
 }
 
-/// Returns true if a value is copied into JSON as it is.
+/// Returns true if a value is copied into JSON unchanged.
 fn is_json(role: ColumnRole, value: &str) -> bool {
     let begins: fn(char) -> bool = match role {
         ColumnRole::Text => return false,
@@ -159,7 +160,7 @@ fn is_json(role: ColumnRole, value: &str) -> bool {
     value.starts_with(begins) && parsed.is_ok_and(|raw| raw.get().len() == value.len())
 }
 
-/// Returns a value as it is written in a row.
+/// Returns a value as it is written in a row, in quotes if necessary.
 pub(crate) fn quoted(value: &str, separator: u8) -> String {
     let is_special = |byte: u8| byte == separator || matches!(byte, b'"' | b'\n' | b'\r');
     if value.bytes().any(is_special) {
@@ -169,8 +170,8 @@ pub(crate) fn quoted(value: &str, separator: u8) -> String {
     }
 }
 
-/// Returns true if a value in quotes continues behind this line of a row. `is_quoted`: one
-/// continues into it.
+/// Returns true if a quoted value continues after this line of a row. `is_quoted` is true if one
+/// continues into the line.
 pub(crate) fn ends_in_quotes(line: &[u8], separator: u8, is_quoted: bool) -> bool {
     if !is_quoted && memchr::memchr(b'"', line).is_none() {
         return false;
@@ -199,14 +200,14 @@ pub(crate) fn ends_in_quotes(line: &[u8], separator: u8, is_quoted: bool) -> boo
     }
 }
 
-/// Returns the bytes before and after the first such byte.
+/// Returns the bytes before and after the first occurrence of `byte`.
 fn split_at(bytes: &[u8], byte: u8) -> Option<(&[u8], &[u8])> {
     let position = memchr::memchr(byte, bytes)?;
     let (before, from) = bytes.split_at_checked(position)?;
     Some((before, from.split_first()?.1))
 }
 
-/// The values of a row, with or without its line end.
+/// Returns the values of a row, with or without its line end.
 fn values(row: &str, separator: u8) -> Result<Vec<Cow<'_, str>>, BadDocument> {
     let line = row.strip_suffix('\n').unwrap_or(row);
     let mut rest = line.strip_suffix('\r').unwrap_or(line);
@@ -236,7 +237,7 @@ fn values(row: &str, separator: u8) -> Result<Vec<Cow<'_, str>>, BadDocument> {
     }
 }
 
-/// Returns the value whose opening quote was passed, and the rest behind its closing one.
+/// Returns the value after an opening quote, and the rest after its closing quote.
 fn unquoted(quoted: &str) -> Result<(Cow<'_, str>, &str), BadDocument> {
     let mut value = Cow::Borrowed("");
     let mut rest = quoted;
@@ -266,7 +267,7 @@ mod tests {
 
     use super::*;
 
-    /// Parses a file with the crate csv: the oracle.
+    /// Parses a file with the crate `csv`, which serves as the oracle.
     fn by_csv(bytes: &[u8], separator: u8) -> Vec<Vec<String>> {
         let mut reader = csv::ReaderBuilder::new()
             .delimiter(separator)

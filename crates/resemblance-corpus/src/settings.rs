@@ -10,22 +10,22 @@ use super::content::ContentRule;
 use super::error::CorpusError;
 use super::fields::FieldPath;
 
-/// The origin of the keys of documents in lines and rows. The key of a text file is its path, as it
-/// was given.
+/// How documents in lines and rows get their keys. The key of a text file is its path as it was
+/// given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IdRule {
-    /// This field, which every document must have.
+    /// From this field, which every document must have.
     Field(FieldPath),
-    /// This field where a document has it; else as [`IdRule::Path`].
+    /// From this field if a document has it, and otherwise as with [`IdRule::Path`].
     FieldOrPath(FieldPath),
-    /// The number of the line, from 1; of several files as [`IdRule::Path`].
+    /// From the number of the line, from 1. With several files, the same as [`IdRule::Path`].
     Line,
-    /// `path:line`: the path as it was given, with that of the folder, and the number of the line.
+    /// `path:line`: the path as it was given, with that of its folder, and the number of the line.
     Path,
 }
 
 impl IdRule {
-    /// The field that holds the id.
+    /// Returns the field that contains the id, if there is one.
     pub fn field(&self) -> Option<&FieldPath> {
         match self {
             Self::Field(path) | Self::FieldOrPath(path) => Some(path),
@@ -33,18 +33,18 @@ impl IdRule {
         }
     }
 
-    /// True if a document without an id is a bad one.
+    /// Returns true if a document without an id is a bad document.
     pub(crate) fn is_required(&self) -> bool {
         matches!(self, Self::Field(_))
     }
 }
 
-/// The form of the records of a source.
+/// The format of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SourceKind {
-    /// One JSON object a line.
+    /// One JSON object in each line.
     Lines,
-    /// The whole file is one text; its key is the relative path.
+    /// The whole file is one text. Its key is the relative path.
     Text,
     /// Comma-separated values; the first row names the columns.
     Csv,
@@ -70,7 +70,7 @@ impl SourceKind {
         Self::Text,
     ];
 
-    /// Its name in messages.
+    /// The name for messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::Lines => "JSON Lines",
@@ -83,17 +83,17 @@ impl SourceKind {
         }
     }
 
-    /// True if documents are in columns, which are read apart from each other.
+    /// Returns true if columns are stored separately.
     pub(crate) fn is_columnar(self) -> bool {
         matches!(self, Self::Parquet | Self::Arrow)
     }
 
-    /// True if it is not read from the beginning to the end, so that it must lie in a file.
+    /// Returns true if the format cannot be read from beginning to end, and so must be in a file.
     pub(crate) fn needs_file(self) -> bool {
         self.is_columnar() || self == Self::Sqlite
     }
 
-    /// The form in which its records are written: rows of a database become lines.
+    /// Returns the format in which its records are written. Rows of a database become lines.
     pub fn written_as(self) -> Self {
         match self {
             Self::Sqlite => Self::Lines,
@@ -102,60 +102,64 @@ impl SourceKind {
     }
 }
 
-/// How documents are found in the files.
+/// How documents are found in files.
 #[derive(Clone, Debug)]
 pub struct CorpusSettings {
-    /// The origin of keys.
+    /// How documents get their keys.
     pub id: IdRule,
-    /// The JSON fields that hold the text: of several, those that are there.
+    /// The JSON fields that contain the text. If there are several, those that a document has are
+    /// joined.
     pub text_fields: Vec<FieldPath>,
-    /// The content that documents may have in their place.
+    /// The content that documents may have instead of a text.
     pub content: ContentRule,
-    /// The JSON field that holds the stamp, a number or a time: see [`parse_stamp`](super::parse_stamp).
+    /// The JSON field that contains the stamp, a number or a time: see
+    /// [`parse_stamp`](super::parse_stamp).
     pub stamp_field: Option<FieldPath>,
-    /// A document without that field is a bad one; else it has `stamp`.
+    /// True if a document without that field is a bad document; otherwise its stamp is `stamp`.
     pub needs_stamp: bool,
-    /// The stamp of documents where no field holds it.
+    /// The stamp of documents without a field for it.
     pub stamp: u64,
-    /// The JSON field that holds the payload.
+    /// The JSON field that contains the payload.
     pub payload_field: Option<FieldPath>,
-    /// The JSON field that holds the score, a number.
+    /// The JSON field that contains the score, a number.
     pub score_field: Option<FieldPath>,
-    /// The table or view that is read of a SQLite database; without it, the only table is.
+    /// The table or view of a SQLite database to read. Without it, the database must have only one
+    /// table.
     pub table: Option<String>,
-    /// The number of the first row to read of such a table. Rows are then read some at a time, and
-    /// not at one point in time.
+    /// The number of the first row of such a table to read. Rows are then read a few at a time
+    /// instead of at one point in time.
     pub rows_from: Option<i64>,
-    /// The form of all files; without it, their content decides.
+    /// The format of all files. Without it, their content decides.
     pub kind: Option<SourceKind>,
-    /// The byte between two values of CSV, if it is another than a comma.
+    /// The byte between two values of CSV, if it is not a comma.
     pub separator: Option<u8>,
-    /// The names of the columns of CSV and TSV, whose first row is then one like the others.
+    /// The names of the columns of CSV and TSV. The first row is then a row like any other.
     pub columns: Vec<String>,
-    /// Patterns: only files in folders whose relative path matches one of them are read.
+    /// Reads only files in folders whose relative path matches one of these patterns.
     pub include: Option<globset::GlobSet>,
-    /// Patterns: only files in folders whose relative path matches none of them are read.
+    /// Skips files in folders whose relative path matches one of these patterns.
     pub exclude: Option<globset::GlobSet>,
-    /// True to read also files and folders in folders whose name begins with a dot.
+    /// True to read also hidden files and folders, whose names begin with a dot.
     pub hidden: bool,
-    /// The share of the documents that are taken, from 0 to 1: those whose keys have the least hashes.
+    /// The share of documents to read, from 0 to 1. Documents are selected by a hash of their keys.
     pub sample: Option<f64>,
-    /// The collection of messages about files and folders that cannot be read and are skipped.
-    /// Without it, the first such file ends the reading.
+    /// Collects messages about unreadable files and folders, which are then skipped. Without it,
+    /// the first such file ends the reading.
     pub unreadable: Option<Arc<Mutex<BTreeSet<String>>>>,
-    /// Bytes of the longest line or text; a longer one is a bad document.
+    /// The maximum length of a line or text in bytes. A longer one is a bad document.
     pub max_line_bytes: u64,
-    /// Bytes that a decompressor may take at once: its window, or a batch or page of a table.
+    /// The maximum number of bytes that a decompressor may allocate at once: its window, or a batch
+    /// or page of a table.
     pub window_bytes: u64,
 }
 
 impl CorpusSettings {
-    /// Bytes of the longest line or text, unless another limit is set.
+    /// The default maximum length of a line or text in bytes.
     pub const MAX_LINE_BYTES: u64 = 256 << 20;
-    /// Bytes that a decompressor takes at once, unless another limit is set.
+    /// The default maximum number of bytes that a decompressor allocates at once.
     pub const WINDOW_BYTES: u64 = 1 << 30;
 
-    /// Passes over what cannot be read, if that is wanted; else it is an error.
+    /// Skips what cannot be read if the settings say so, and returns the error otherwise.
     pub(crate) fn pass_over(&self, error: CorpusError) -> Result<(), CorpusError> {
         let Some(unreadable) = &self.unreadable else {
             return Err(error);
@@ -165,7 +169,7 @@ impl CorpusSettings {
         Ok(())
     }
 
-    /// True if a file of a folder is read that has this path below it.
+    /// Returns true if the settings select the file with this path below a folder.
     pub(crate) fn selects(&self, relative: &Path) -> bool {
         let matches = |globs: &globset::GlobSet| globs.is_match(relative);
         self.include.as_ref().is_none_or(matches) && !self.exclude.as_ref().is_some_and(matches)
@@ -180,7 +184,7 @@ impl CorpusSettings {
         }
     }
 
-    /// Returns the fields whose texts are taken: none where the schema has no rule for texts.
+    /// Returns the fields whose texts are read: none if the schema has no rule for texts.
     pub(crate) fn taken_texts(&self) -> &[FieldPath] {
         if self.content.takes_texts {
             &self.text_fields
@@ -189,8 +193,8 @@ impl CorpusSettings {
         }
     }
 
-    /// True if a document with this key is in the sample, which is the same each time. A larger sample has
-    /// all documents of a smaller one.
+    /// Returns true if a document with this key is in the sample, which is the same each time. A
+    /// larger sample contains all documents of a smaller one.
     pub fn is_sampled(&self, key: &[u8]) -> bool {
         let is_in = |share: f64| feature_hash(key) as f64 <= share * u64::MAX as f64;
         self.sample.is_none_or(is_in)
@@ -198,7 +202,7 @@ impl CorpusSettings {
 }
 
 impl Default for CorpusSettings {
-    /// The fields `id`, if it is there, and `text`; all files of folders but the hidden ones.
+    /// The fields `id`, if it exists, and `text`; all files of folders except hidden ones.
     fn default() -> Self {
         let field = |name: &str| FieldPath::from_name(name);
         Self {

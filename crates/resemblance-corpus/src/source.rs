@@ -13,32 +13,33 @@ use super::error::CorpusError;
 use super::remote::RemoteObject;
 use super::settings::SourceKind;
 
-/// The origin of the bytes of a source.
+/// Where the bytes of a source come from.
 #[derive(Clone, Debug)]
 pub enum SourceOrigin {
-    /// A file argument, opened at its turn.
+    /// A file argument, which is opened when it is read.
     Path(PathBuf),
-    /// A file below this folder: a corpus may have millions, so that paths are joined when needed.
+    /// A file below this folder. A corpus may have millions of files, so paths are joined when they
+    /// are needed.
     Folder(Arc<Path>),
-    /// Standard input, which can be read once.
+    /// Standard input, which can be read only once.
     StandardInput,
     /// An object of S3 or a file of a web server.
     #[cfg(feature = "remote")]
     Remote(Arc<RemoteObject>),
-    /// A temporary copy of something that can be read only once, and the name of that.
+    /// A temporary copy of something that can be read only once, and the original name.
     Spool(Arc<File>, PathBuf),
 }
 
 /// One file of a corpus.
 #[derive(Clone, Debug)]
 pub struct CorpusSource {
-    /// Lines or one text.
+    /// The format of the file.
     pub kind: SourceKind,
-    /// The origin that it is read from.
+    /// Where its bytes come from.
     pub origin: SourceOrigin,
-    /// Its path below the folder argument, or its file name.
+    /// The path below the folder argument, or the file name.
     pub relative: PathBuf,
-    /// Why it is not read: then it is one bad document.
+    /// Why the file is not read. It is then one bad document.
     pub problem: Option<Arc<BadDocument>>,
 }
 
@@ -56,7 +57,7 @@ impl CorpusSource {
         }
     }
 
-    /// Returns a source that was looked into: a text, if that failed.
+    /// Creates a source from the result of examining a file. If that failed, the source is a text.
     pub(crate) fn found(
         found: Result<SourceKind, BadDocument>,
         origin: SourceOrigin,
@@ -72,7 +73,7 @@ impl CorpusSource {
         }
     }
 
-    /// The path to open, if it is read from one.
+    /// The path to open, if the source is a local file.
     pub fn path(&self) -> Option<Cow<'_, Path>> {
         match &self.origin {
             SourceOrigin::Path(path) => Some(Cow::Borrowed(path)),
@@ -81,7 +82,7 @@ impl CorpusSource {
         }
     }
 
-    /// Its name in messages.
+    /// The name for messages.
     pub fn name(&self) -> Cow<'_, Path> {
         match &self.origin {
             SourceOrigin::StandardInput => Cow::Borrowed(Path::new("standard input")),
@@ -93,7 +94,7 @@ impl CorpusSource {
         }
     }
 
-    /// The path of its output below a folder.
+    /// The path of the output file below a folder.
     pub fn output_path(&self) -> Cow<'_, Path> {
         if self.kind.written_as() == self.kind {
             return Cow::Borrowed(&self.relative);
@@ -104,8 +105,8 @@ impl CorpusSource {
         Cow::Owned(name.into())
     }
 
-    /// Its path in keys: as it was given, whatever else was given with it, so that files of different folders have
-    /// different keys.
+    /// Returns the path for keys: as it was given, so that files of different folders have
+    /// different keys, whatever other arguments there are.
     pub(crate) fn key_path(&self) -> Cow<'_, Path> {
         let name = self.name();
         if matches!(self.origin, SourceOrigin::StandardInput) || self.relative == Path::new("-") {
@@ -120,7 +121,7 @@ impl CorpusSource {
         Cow::Owned(parts.collect())
     }
 
-    /// True if it can be read a second time, and a change meanwhile is noticed.
+    /// Returns true if the source can be read again, and a change in between is detected.
     pub fn is_rereadable(&self) -> bool {
         if self.problem.is_some() {
             return true;
@@ -130,14 +131,14 @@ impl CorpusSource {
             SourceOrigin::Spool(..) => true,
             #[cfg(feature = "remote")]
             SourceOrigin::Remote(object) => object.version().is_some(),
-            // A file that cannot be looked at fails each time.
+            // A file that cannot be examined fails each time.
             SourceOrigin::Path(_) | SourceOrigin::Folder(_) => {
                 self.metadata().is_none_or(|metadata| metadata.is_file())
             }
         }
     }
 
-    /// Returns its size on disk, unless it is not a regular file.
+    /// Returns the size on disk, or `None` unless the source is a regular file.
     pub fn size_bytes(&self) -> Option<u64> {
         match &self.origin {
             #[cfg(feature = "remote")]
@@ -156,11 +157,11 @@ impl CorpusSource {
         }
     }
 
-    /// Its bytes, from the beginning.
+    /// Opens the source at its beginning.
     ///
     /// # Errors
     ///
-    /// It is not there any more, or the system or the server refuses to read it.
+    /// An error if the source no longer exists, or if the system or the server fails to read it.
     pub fn open(&self) -> Result<Box<dyn Read + Send>, CorpusError> {
         Ok(match &self.origin {
             SourceOrigin::StandardInput => Box::new(std::io::stdin()),

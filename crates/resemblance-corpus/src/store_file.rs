@@ -1,13 +1,13 @@
-//! Telling stores from corpora, by their content.
+//! Distinguishes stores from corpora by content.
 
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// The bytes with which the storage engine's files begin.
+/// The first bytes of the storage engine's files.
 pub(crate) const STORE_MAGIC: &[u8] = b"redb";
 
-/// The one argument, if it is a store.
+/// Returns the argument if it is the only one and is a store.
 pub fn only_store(arguments: &[PathBuf]) -> Option<&Path> {
     match arguments {
         [path] if is_store(path) => Some(path),
@@ -15,7 +15,7 @@ pub fn only_store(arguments: &[PathBuf]) -> Option<&Path> {
     }
 }
 
-/// Returns true if the file begins as a store does: decided by content, never by name.
+/// Returns true if the file begins as a store does. Only the content decides, never the name.
 pub fn is_store(path: &Path) -> bool {
     let is_file = std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
     let mut start = Vec::new();

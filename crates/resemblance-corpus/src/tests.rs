@@ -22,10 +22,10 @@ fn corpus(paths: &[&Path]) -> Arc<Corpus> {
     Arc::new(Corpus::resolve(&paths, settings()).unwrap())
 }
 
-/// Name of the source, line, bytes.
+/// The name of the source, the line, and the bytes.
 type Seen = (String, u64, Vec<u8>);
 
-/// Every record, then the error if there was one.
+/// Returns every record, and the error at the end if there was one.
 fn read(corpus: &Arc<Corpus>) -> (Vec<Seen>, Option<CorpusError>) {
     let mut read = Vec::new();
     for record in CorpusRecords::new(Arc::clone(corpus), Arc::new(AtomicU64::new(0))) {
@@ -56,7 +56,7 @@ fn compressed(compression: Compression, bytes: &[u8]) -> Vec<u8> {
 
 #[test]
 fn json_line_becomes_a_key_and_a_text() {
-    // A line, the key and the text.
+    // A line, its key and its text.
     let cases = [
         [r#"{"id": "a", "text": "b"}"#, "a", "b"],
         [r#" {"text":"x\ny","id":"k\t"} "#, "k\t", "x\ny"],
@@ -156,7 +156,7 @@ fn every_member_of_a_compressed_file_is_read() {
         (Compression::Zstd, "a.jsonl.zst"),
         (Compression::Bzip2, "a.jsonl.bz2"),
         (Compression::Xz, "a.jsonl.xz"),
-        // content decides where the name says nothing
+        // The content decides if the name shows nothing.
         (Compression::Gzip, "gzip-inside.jsonl"),
         (Compression::Zstd, "zstd-inside"),
         (Compression::Bzip2, "bzip2-inside"),
@@ -177,7 +177,7 @@ fn every_member_of_a_compressed_file_is_read() {
 #[test]
 fn truncated_or_damaged_file_is_an_error() {
     let dir = tempfile::tempdir().unwrap();
-    // not compressible to nothing, so that every cut falls into data
+    // Not compressible to nothing, so that every cut is within data.
     let mut state = 1_u64;
     let mut text = Vec::new();
     for _ in 0..300 {
@@ -207,7 +207,7 @@ fn truncated_or_damaged_file_is_an_error() {
         let path = write(dir.path(), name, &damaged);
         let corpus = corpus(&[&path]);
         let (records, error) = read(&corpus);
-        // Zstandard frames carry no checksum by default: damage may pass as other text
+        // Zstandard frames have no checksum by default, so damage may pass as different text.
         if compression != Compression::Zstd {
             assert!(matches!(error, Some(CorpusError::Bad { .. })), "{error:?}");
         } else {
@@ -344,7 +344,7 @@ fn change_between_two_reads_is_detected() {
     assert_ne!(first, totals(b"ab\nc"));
 }
 
-/// The kept inputs of the fuzzer; a published package has none.
+/// The stored inputs of the fuzzer. A published package has none.
 #[test]
 fn saved_fuzzer_inputs_pass() {
     let fuzz = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz");
@@ -416,7 +416,7 @@ fn every_table_format_yields_the_same_documents() {
         let expected = expected.map(|(key, text)| (key.into_bytes(), text.to_owned()));
         assert_eq!(documents, expected, "{name}");
 
-        // Rows that are copied count as they do when they are read.
+        // Copied rows count as they do when they are read.
         let mut read = CorpusRecords::new(corpus(&[&path(name)]), Arc::default());
         assert_eq!(read.by_ref().map(Result::unwrap).count(), 2, "{name}");
         assert_eq!(read.last_number(), 1, "{name}");
@@ -460,7 +460,7 @@ fn stored_signature_values_become_the_same_signature() {
     }
 }
 
-/// The error that reading a file of these bytes gives.
+/// Returns the error of reading a file with these bytes.
 fn refusal(dir: &Path, name: &str, bytes: &[u8], settings: &CorpusSettings) -> Option<String> {
     let path = write(dir, name, bytes);
     let corpus = Arc::new(Corpus::resolve(&[path], settings.clone()).unwrap());
@@ -522,7 +522,7 @@ fn lone_carriage_returns_are_reported() {
             "{name}: {found}"
         );
     }
-    // Between the parts of one object they are spaces.
+    // Between the parts of one object, carriage returns are spaces.
     let path = write(dir.path(), "one.jsonl", b"{\"id\":1,\r\"text\":\"a\"}\r\n");
     let mut entries = CorpusReader::open(&[path], settings()).unwrap();
     assert!(entries.next().unwrap().unwrap().document.is_ok());
@@ -688,12 +688,12 @@ fn sqlite_database_is_left_untouched() {
         }
         documents
     };
-    // What a writer has not yet put into the file counts.
+    // Rows count that a writer has not yet moved into the file.
     assert_eq!(count(), 2);
     drop(database);
     assert_eq!(count(), 2);
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
-    // What a view computes has a limit, too.
+    // The memory for computing a view is limited too.
     let view = rusqlite::Connection::open(dir.path().join("view.db")).unwrap();
     let sql = "CREATE VIEW v AS SELECT 1 AS id, CAST(zeroblob(900000000) AS TEXT) AS text";
     view.execute_batch(sql).unwrap();
@@ -706,7 +706,7 @@ fn sqlite_database_is_left_untouched() {
     let mut entries = CorpusReader::open(&[dir.path().join("view.db")], small).unwrap();
     let found = entries.next().unwrap().unwrap_err().to_string();
     assert!(found.contains("more than half of --memory"), "{found}");
-    // A writer that comes in between is noticed.
+    // A writer in between is detected.
     let mut entries = CorpusReader::open(&[&path], settings()).unwrap();
     assert!(entries.next().unwrap().is_ok());
     let database = rusqlite::Connection::open(&path).unwrap();

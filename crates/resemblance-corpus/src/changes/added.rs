@@ -1,5 +1,5 @@
-//! Columns that rows get as they are written: more fields of a line of JSON, more values of a row of CSV or TSV.
-//! The module `tables` writes such columns of Parquet and Arrow.
+//! Columns that are added to rows when they are written: fields of a JSON line, or values of a CSV
+//! or TSV row. The module `tables` adds such columns to Parquet and Arrow.
 
 use std::fmt;
 
@@ -11,14 +11,14 @@ use crate::fields;
 use crate::record::CorpusRecord;
 use crate::separated;
 
-/// The value of a column in a record, which is identified by its number in the corpus, from 0.
+/// Returns the value of a column in a record, given the record's number in the corpus, from 0.
 type ValueOf<T> = Box<dyn Fn(u64) -> Option<T> + Send + Sync>;
 
-/// The values of a column; `None` is a null.
+/// The values of a column. `None` is a null.
 pub enum ColumnValues {
-    /// Truth values.
+    /// Booleans.
     Truth(ValueOf<bool>),
-    /// Integers without a sign.
+    /// Unsigned integers.
     Integer(ValueOf<u64>),
     /// Floating-point numbers.
     Number(ValueOf<f64>),
@@ -26,7 +26,7 @@ pub enum ColumnValues {
     Text(ValueOf<String>),
 }
 
-/// A column that records get as they are written.
+/// A column that is added to records when they are written.
 pub struct AddedColumn {
     /// Its name.
     pub name: String,
@@ -43,7 +43,7 @@ impl fmt::Debug for AddedColumn {
 }
 
 impl AddedColumn {
-    /// The value in a record as JSON.
+    /// Returns the value of a record as JSON.
     fn json(&self, record: u64) -> serde_json::Value {
         match &self.values {
             ColumnValues::Truth(value) => value(record).into(),
@@ -53,7 +53,7 @@ impl AddedColumn {
         }
     }
 
-    /// Returns the value in a record as it is written in CSV and TSV: a null is empty.
+    /// Returns the value of a record as CSV and TSV contain it. A null is empty.
     fn cell(&self, record: u64, separator: u8) -> String {
         match (&self.values, self.json(record)) {
             (_, serde_json::Value::Null) => String::new(),
@@ -63,11 +63,11 @@ impl AddedColumn {
     }
 }
 
-/// The record with these columns.
+/// Returns the record with these columns added.
 ///
 /// # Errors
 ///
-/// Fails if a field or column has the name of one of these, or the record is not a row.
+/// An error if the record has a field or column with one of the names, or is not a row.
 pub fn record_with(
     columns: &[AddedColumn],
     record: &CorpusRecord,
@@ -100,11 +100,11 @@ pub fn record_with(
     }
 }
 
-/// The first row of a file of CSV or TSV with the names of these columns.
+/// Returns the first row of a CSV or TSV file with the names of these columns added.
 ///
 /// # Errors
 ///
-/// A column has the name of one of these.
+/// An error if the file has a column with one of the names.
 pub fn header_with(
     columns: &[AddedColumn],
     header: &CorpusRecord,
@@ -140,7 +140,7 @@ fn with_cells(
     record.clone().with_bytes(bytes)
 }
 
-/// An error if a line of JSON has a field with one of these names.
+/// Returns an error if a JSON line has a field with one of these names.
 pub(crate) fn line_must_not_have(json: &str, names: &[&str]) -> Result<(), BadDocument> {
     let found = fields::find(json, names)
         .map_err(|error| BadDocument::new(format!("not JSON ({error})")))?;
@@ -151,7 +151,7 @@ pub(crate) fn line_must_not_have(json: &str, names: &[&str]) -> Result<(), BadDo
     }
 }
 
-/// A field that is to be added is there.
+/// Creates the error for a field that exists already.
 pub(crate) fn taken(name: &str) -> BadDocument {
     BadDocument::new(format!("the field or column {name:?} already exists"))
 }

@@ -1,7 +1,7 @@
-//! Records that are written differently from how they were read: texts without some of their parts,
-//! and rows with more columns; and tables of verdicts on rows beside their table.
+//! Changes to records between reading and writing: texts without some of their parts, rows with
+//! additional columns, and tables of verdicts beside a table of rows.
 //!
-//! Imports the readers' `line`, `fields` and `separated`, and no files.
+//! Imports only the readers' `line`, `fields` and `separated`; knows no files.
 
 mod added;
 mod trims;

@@ -1,4 +1,4 @@
-//! Texts without the paragraphs or lines that stood before.
+//! Texts without the paragraphs or lines that have already appeared.
 
 use std::collections::HashMap;
 
@@ -10,24 +10,24 @@ use crate::content::Content;
 use crate::fields::{self, FieldPath};
 use crate::record::CorpusRecord;
 
-/// The parts of texts that are left out as a corpus is read, and written.
+/// The parts of texts to leave out when a corpus is read or written.
 #[derive(Clone, Debug)]
 pub struct TextTrims {
     part: TextPart,
-    /// Trims of records by source and line.
+    /// What to leave out of each record, by source and line.
     records: HashMap<(usize, u64), RecordTrim>,
 }
 
-/// The parts of one text that are left out.
+/// The parts to leave out of one text.
 #[derive(Clone, Debug)]
 struct RecordTrim {
-    /// Their indexes.
+    /// The indices of the parts.
     dropped: Box<[usize]>,
     is_emptied: bool,
 }
 
 impl TextTrims {
-    /// Begins with nothing to leave out.
+    /// Creates a value that leaves nothing out.
     pub fn new(part: TextPart) -> Self {
         Self {
             part,
@@ -35,7 +35,7 @@ impl TextTrims {
         }
     }
 
-    /// Notes the parts to leave out of the text in a record.
+    /// Records which parts to leave out of the text of a record.
     pub fn note(&mut self, source: usize, line: u64, trimmed: Trimmed<'_>) {
         let trim = RecordTrim {
             dropped: trimmed.dropped.into(),
@@ -46,13 +46,13 @@ impl TextTrims {
         }
     }
 
-    /// Returns true if nothing with a word in it is left of the text in a record.
+    /// Returns true if nothing that contains a word remains of the text of a record.
     pub(crate) fn is_emptied(&self, record: &CorpusRecord) -> bool {
         let trim = self.records.get(&(record.source, record.line));
         trim.is_some_and(|trim| trim.is_emptied)
     }
 
-    /// Returns the rest of a text in a record; `None` if nothing is left out of it.
+    /// Returns the rest of the text of a record, or `None` if nothing is left out of it.
     pub(crate) fn trim(&self, record: &CorpusRecord, text: &str) -> Option<String> {
         let trim = self.records.get(&(record.source, record.line))?;
         Some(self.part.without(text, &trim.dropped))
@@ -74,7 +74,7 @@ impl TextTrims {
     }
 }
 
-/// Returns the line with another text; `None` if the text does not change.
+/// Returns the line with the rest of its text, or `None` if the text does not change.
 pub(crate) fn trimmed_line(
     line: &[u8],
     field: &FieldPath,
@@ -88,7 +88,7 @@ pub(crate) fn trimmed_line(
     let Some(trimmed) = trim(&text) else {
         return Ok(None);
     };
-    // The value is a part of the line.
+    // The value is a slice of the line.
     let start = value.get().as_ptr().addr() - json.as_ptr().addr();
     let (before, rest) = json.split_at_checked(start).ok_or_else(wrong)?;
     let after = rest.strip_prefix(value.get()).ok_or_else(wrong)?;

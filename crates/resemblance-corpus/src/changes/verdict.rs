@@ -1,27 +1,27 @@
-//! Verdicts on rows that were to be added to a store.
+//! Verdicts on rows that were offered to a store.
 
-/// The verdict on a row that was to be added to a store.
+/// The verdict on a row that was offered to a store.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
     /// The number of the row.
     pub row: i64,
     /// The key of the document.
     pub key: Vec<u8>,
-    /// The store has this document.
+    /// True if the store contains this document.
     pub is_kept: bool,
-    /// The id in the store of the document, or of the one for which it was left out.
+    /// The store's id of the document, or of the survivor in whose favour it was left out.
     pub document: u64,
-    /// The key of that other one, as it is printed.
+    /// The key of the survivor, as it is printed.
     pub survivor: Option<String>,
-    /// The similarity of the two.
+    /// The similarity of the document and its survivor.
     pub similarity: Option<f64>,
-    /// Their distance.
+    /// The distance of the document and its survivor.
     pub distance: Option<u32>,
-    /// The evidence for it.
+    /// The evidence for the verdict.
     pub evidence: Option<&'static str>,
 }
 
-/// A document that a store must have for a verdict that waits.
+/// A document that a store must contain for a pending verdict to be valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitingDocument {
     /// Its id.

@@ -1,4 +1,4 @@
-//! The policy *first*: a document is kept unless it is near one that was kept before.
+//! The policy *first*: a document is kept unless it is near a document that was kept before.
 
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -13,12 +13,13 @@ use resemblance::{
 
 use crate::verification::{FeatureSets, SketchedText, signatures_of};
 
-/// Decides which documents of a stream are kept: those that are near none that was kept before. The
-/// kept ones are in memory while they fit there, and beyond that in a temporary store; or in a
-/// transaction, which is never committed, of a [store](Self::in_store). A deduplicator cannot leave
-/// its thread.
+/// Decides which documents of a stream to keep: a document is kept unless it is near one that was
+/// kept before. Kept documents are in memory while they fit, and otherwise in a temporary store;
+/// with [`in_store`](Self::in_store), they are in a transaction of that store, which is never
+/// committed. A deduplicator cannot move to another thread.
 ///
-/// A document whose key came before is not kept. Keys that need not be unique are given as payloads.
+/// A document whose key has occurred before is not kept. If keys are not unique, pass them as
+/// payloads.
 ///
 /// ```
 /// use resemblance_corpus::dedup::Deduplicator;
@@ -48,7 +49,7 @@ use crate::verification::{FeatureSets, SketchedText, signatures_of};
 pub struct Deduplicator {
     kept: KeptDocuments,
     sketcher: Sketcher,
-    /// The features of the kept documents, if similarities are to be exact.
+    /// The features of the kept documents, for exact similarities.
     features: Option<FeatureSets>,
 }
 
@@ -62,23 +63,23 @@ impl fmt::Debug for Deduplicator {
 }
 
 impl Deduplicator {
-    /// Begins with nothing kept, and 64 MiB of [memory](Self::memory_bytes). `folder` is for the temporary
-    /// store. Where the system allows it, its file has no name, so that not even a killed process leaves
-    /// it behind.
+    /// Creates a deduplicator without documents, with 64 MiB of [memory](Self::memory_bytes).
+    /// `folder` holds the temporary store. On systems that allow it, its file has no name, so that
+    /// not even a killed process leaves it behind.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidParameter`] if the schema cannot be indexed, or the options are out of range.
+    /// [`Error::InvalidParameter`] if the schema cannot be indexed, or an option is out of range.
     pub fn create(folder: &Path, schema: Schema, options: &StoreOptions) -> Result<Self> {
         Ok(Self::begin(KeptDocuments::create(folder, schema, options)?))
     }
 
-    /// Begins with the documents of a store. Nothing is written to it: only the deduplicator sees
-    /// the documents that it keeps.
+    /// Creates a deduplicator that begins with the documents of a store. It writes nothing to the
+    /// store: only the deduplicator sees the documents that it keeps.
     ///
     /// # Errors
     ///
-    /// As [`Store::begin_write`].
+    /// The errors of [`Store::begin_write`].
     ///
     /// ```
     /// # use resemblance::{Bounds, Document, MinHash, Schema, Store, Text};
@@ -103,8 +104,8 @@ impl Deduplicator {
         }
     }
 
-    /// Sets the memory that the kept documents may take, in bytes, before they are moved to a
-    /// temporary store. Their features count separately: see [`FeatureSets::memory_bytes`].
+    /// Sets the memory that kept documents may take, in bytes, before they are moved to a temporary
+    /// store. Features count separately: see [`FeatureSets::memory_bytes`].
     ///
     /// ```
     /// use resemblance_corpus::dedup::Deduplicator;
@@ -123,8 +124,8 @@ impl Deduplicator {
         self
     }
 
-    /// Threads that look up the documents of a batch, as long as the kept ones are in memory; one if not
-    /// given. The decisions are the same for any number.
+    /// Sets the number of threads that look up the documents of a batch while the kept ones are in
+    /// memory. Default: 1. The number does not change the decisions.
     ///
     /// ```
     /// # use resemblance::{Document, MinHash, Schema, Store, Text};
@@ -144,9 +145,9 @@ impl Deduplicator {
         self
     }
 
-    /// Makes similarities exact from now on: the features of kept documents are put into `features`. A
-    /// document that was kept before, and has none there, is compared by its estimate. With `None`, as
-    /// without this call, all similarities are estimates.
+    /// Makes similarities exact from now on, and adds the features of kept documents to `features`.
+    /// A document that was kept before and has no features there is compared by estimate. `None`,
+    /// like not calling this, makes all similarities estimates.
     #[must_use]
     pub fn verify_exact(mut self, features: impl Into<Option<FeatureSets>>) -> Self {
         self.features = features.into();
@@ -157,7 +158,7 @@ impl Deduplicator {
         self.features.is_some()
     }
 
-    /// Returns the number of documents that are kept, those that the store had before included.
+    /// Returns the number of kept documents, including those that the store had before.
     ///
     /// ```
     /// # use resemblance::{Bounds, Document, MinHash, Schema, Store, Text};
@@ -190,24 +191,25 @@ impl Deduplicator {
         self.len() == 0
     }
 
-    /// Sketches a text, with its features if similarities are to be exact. Other threads can do it
-    /// with [`SketchedText::new`].
+    /// Sketches a text, and keeps its features if similarities are exact. Other threads can call
+    /// [`SketchedText::new`] instead.
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`Sketcher::text`](resemblance::Sketcher::text).
+    /// The errors of [`Sketcher::text`](resemblance::Sketcher::text).
     pub fn sketch(&self, text: &str) -> Result<SketchedText> {
         SketchedText::new(&self.sketcher, self.features.is_some(), text)
     }
 
-    /// Decides documents in their order, within the schema's bounds: much quicker than one by one. A new
-    /// one is kept, and of another the answer has the kept one that it is most like.
+    /// Decides on documents in their order, by the bounds of the schema. This is much faster than
+    /// deciding one by one. A new document is kept; for any other, the answer contains the most
+    /// similar kept one.
     ///
     /// # Errors
     ///
-    /// Returns the errors of
-    /// [`WriteTransaction::insert_many`](resemblance::WriteTransaction::insert_many). For bad input
-    /// no document of the batch is decided; [`decide`](Self::decide) identifies the bad one.
+    /// The errors of [`WriteTransaction::insert_many`](resemblance::WriteTransaction::insert_many).
+    /// If an input is bad, no document of the batch is decided; [`decide`](Self::decide) identifies
+    /// the bad one.
     pub fn decide_many(
         &mut self,
         documents: &[(Document<'_>, &SketchedText)],
@@ -227,11 +229,11 @@ impl Deduplicator {
         Ok(novelties)
     }
 
-    /// Decides one document, within bounds that may differ from the schema's.
+    /// Decides on one document, by bounds that may differ from those of the schema.
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`Query::run`](resemblance::Query::run) and
+    /// The errors of [`Query::run`](resemblance::Query::run) and
     /// [`WriteTransaction::insert`](resemblance::WriteTransaction::insert).
     ///
     /// ```
@@ -262,7 +264,8 @@ impl Deduplicator {
         let novelty = self
             .kept
             .insert_if_new(document, signature, bounds, verify)?;
-        // The next document may be compared with this one, so its features must be readable by then.
+        // The next document may be compared with this one, so its features must be readable by
+        // then.
         if let (Some(features), true) = (&mut self.features, novelty.is_new()) {
             features.put(novelty.id(), Arc::clone(&sketched.features))?;
             features.flush()?;
@@ -270,11 +273,11 @@ impl Deduplicator {
         Ok(novelty)
     }
 
-    /// Returns a kept document, by its id.
+    /// Returns the kept document with this id.
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`Snapshot::get_id`](resemblance::Snapshot::get_id).
+    /// The errors of [`Snapshot::get_id`](resemblance::Snapshot::get_id).
     pub fn get_id(&self, id: DocumentId) -> Result<Option<Record>> {
         self.kept.get_id(id)
     }
@@ -293,7 +296,8 @@ mod tests {
         schema.minhash(MinHash::new(128)).build().unwrap()
     }
 
-    /// Texts of 40 words; those whose numbers differ by one have 38 of 42 in common.
+    /// Returns a text of 40 words. Two texts whose numbers differ by one have 38 of 42 shingles in
+    /// common.
     fn text(number: u32) -> String {
         let words = (2 * number..2 * number + 40).map(|word| format!("word{word}"));
         words.collect::<Vec<_>>().join(" ")
@@ -303,12 +307,13 @@ mod tests {
     fn batches_keep_the_documents_that_single_calls_keep() {
         let folder = tempfile::tempdir().unwrap();
         let create = || Deduplicator::create(folder.path(), schema(), &StoreOptions::new());
-        // In memory, moved to a store after some batches, and in a store from the first one on.
+        // Stays in memory, moves to a store after some batches, or is in a store from the first
+        // batch.
         let memories = [1_u64 << 30, 9_000, 0];
         let cases = memories
             .iter()
             .flat_map(|memory| [(false, *memory), (true, *memory)]);
-        // Batches of 30 have several shares.
+        // Batches of 30 are split into several parts.
         let cases = cases.flat_map(|case| [(case, 1, 7), (case, 3, 30)]);
         for ((is_exact, memory_bytes), threads, together_count) in cases {
             let features = || is_exact.then(|| FeatureSets::new(folder.path()));

@@ -1,4 +1,4 @@
-//! The documents that a collection or a store loses when its near-duplicates are removed.
+//! The documents to remove from a collection or a store to leave no near-duplicates.
 
 use std::sync::Arc;
 use std::vec;
@@ -11,7 +11,7 @@ use crate::dedup::in_order::{Decided, DroppedDocument, InOrder, count_neighbours
 use crate::dedup::policy::{DedupPolicy, Preference};
 use crate::verification::{FeatureSets, verify_exact};
 
-/// A document that is removed because another is kept, and their similarity.
+/// A document to remove, the one that is kept instead, and their similarity.
 ///
 /// ```
 /// # use resemblance::{MinHash, Schema, Store, Text};
@@ -31,20 +31,20 @@ use crate::verification::{FeatureSets, verify_exact};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Duplicate {
-    /// The document.
+    /// The document to remove.
     pub document: Record,
-    /// The document that is kept.
+    /// The document that is kept instead.
     pub survivor: Record,
-    /// Their Jaccard similarity, 0 to 1, if the schema has MinHash. With [`DedupPolicy::Cluster`] it may
-    /// lie below the bound: the two may be linked by others.
+    /// Their Jaccard similarity, 0 to 1, if the schema has MinHash. With [`DedupPolicy::Cluster`]
+    /// it may be below the bound, because other documents may link the two.
     pub similarity: Option<f64>,
-    /// True if the similarity is exact, and not an estimate.
+    /// True if the similarity is exact rather than an estimate.
     pub is_exact: bool,
     /// Their Hamming distance in bits, if the schema has SimHash.
     pub distance: Option<u32>,
 }
 
-/// The documents to remove, in the order of their insertion: see [`duplicates`].
+/// The documents to remove, in order of insertion: see [`duplicates`].
 ///
 /// ```
 /// # use resemblance::{MinHash, Schema, Store, Text};
@@ -68,19 +68,19 @@ pub struct Duplicates {
     budget_exceeded: u64,
 }
 
-/// Returns the documents that a policy removes, each with the one that is kept for it: what a
-/// corpus loses. They are in the order of their insertion, and all are found before this returns.
-/// Similarities are exact where `features` has both documents; then it also
-/// [verifies](Join::verify) the search.
+/// Returns the documents that a policy removes, each with the one that is kept instead, in order of
+/// insertion. The function finds all of them before it returns. Similarities are exact if
+/// `features` contains both documents, and the search is then [verified](Join::verify) too.
 ///
-/// Takes 16 bytes of memory for each removed document, which clusters need, and 12 bytes for each
-/// document with a policy that decides in an order.
+/// It takes 16 bytes of memory for each document removed from a cluster, and 12 bytes for each
+/// document if the policy decides in an order.
 ///
 /// # Errors
 ///
-/// As [`Join::run`](Join::<Clusters>::run); [`Error::InvalidParameter`](resemblance::Error::InvalidParameter) with the parameter
-/// `deduplicator` if one has documents already, or compares exactly without features or the other way
-/// round; the iterator yields an error where the file cannot be read.
+/// The errors of [`Join::run`](Join::<Clusters>::run).
+/// [`Error::InvalidParameter`](resemblance::Error::InvalidParameter) with the parameter
+/// `deduplicator` if the policy's deduplicator has documents, or if only one of it and `features`
+/// compares exactly. The iterator returns an error if the file cannot be read.
 ///
 /// ```
 /// # use resemblance::{MinHash, Schema, Store, Text};
@@ -132,7 +132,7 @@ pub fn duplicates(
     })
 }
 
-/// All documents of clusters but the preferred one of each.
+/// Returns all documents of clusters except the preferred one of each.
 fn all_but_one(
     join: Join<'_, Clusters>,
     preference: &Preference,
@@ -168,7 +168,7 @@ impl Duplicates {
         features: Option<Arc<FeatureSets>>,
         mut decided: Decided,
     ) -> Self {
-        // A report reads the corpus once.
+        // A report reads the corpus once, in this order.
         decided.dropped.sort_unstable();
         Self {
             source,
@@ -180,13 +180,13 @@ impl Duplicates {
         }
     }
 
-    /// Pairs that were not compared, because their buckets were cut short.
+    /// Returns the number of pairs that were not compared because their buckets were too large.
     #[must_use]
     pub fn left_out(&self) -> LeftOut {
         self.left_out
     }
 
-    /// Documents that were compared with a part of their candidates only: see
+    /// Returns the number of documents that were compared with only some of their candidates: see
     /// [`StoreOptions::probe_budget`](resemblance::StoreOptions::probe_budget).
     ///
     /// ```
@@ -203,7 +203,8 @@ impl Duplicates {
         self.budget_exceeded
     }
 
-    /// Clusters that are too large to be believed; none unless clusters were searched for.
+    /// Returns the clusters that are implausibly large. There are none unless the policy searches
+    /// for clusters.
     #[must_use]
     pub fn suspicious(&self) -> &[SuspiciousCluster] {
         &self.suspicious

@@ -1,4 +1,4 @@
-//! The policies that decide on the documents of a collection one by one, in an order.
+//! The policies that decide on documents one by one, in an order.
 
 use std::sync::Arc;
 
@@ -10,20 +10,20 @@ use crate::dedup::deduplicator::Deduplicator;
 use crate::dedup::policy::Preference;
 use crate::verification::{FeatureSets, SketchedText};
 
-/// Documents that are decided together.
+/// The number of documents that are decided together.
 const DECIDED_TOGETHER: usize = 4_096;
 
-/// A document that is removed, and the one that is kept for it.
+/// A document to remove, and the one that is kept instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct DroppedDocument {
     pub(super) id: DocumentId,
     pub(super) survivor: DocumentId,
 }
 
-/// The removed documents, in the order of the decisions.
+/// The documents to remove, in the order of the decisions.
 pub(super) struct Decided {
     pub(super) dropped: Vec<DroppedDocument>,
-    /// Documents that were compared with a part of their candidates only.
+    /// The number of documents that were compared with only some of their candidates.
     pub(super) budget_exceeded: u64,
 }
 
@@ -36,7 +36,7 @@ pub(super) struct InOrder<'f> {
 }
 
 impl<'f> InOrder<'f> {
-    /// Takes the documents and the bounds of a join.
+    /// Creates the policy for the documents and the bounds of a join.
     pub(super) fn new(
         join: &Join<'_, Pairs>,
         deduplicator: Deduplicator,
@@ -96,12 +96,12 @@ impl<'f> InOrder<'f> {
     fn decide_piece(&mut self, ids: &[DocumentId], decided: &mut Decided) -> Result<()> {
         let mut sketched = Vec::with_capacity(ids.len());
         for &id in ids {
-            // One that was removed before it got postings has no tombstone.
+            // A document that was removed before it had postings has no tombstone.
             if let Some(text) = self.sketched(id)? {
                 sketched.push((id, text));
             }
         }
-        // The survivor is known by its stamp.
+        // The stamp identifies the survivor.
         let documents = sketched.iter();
         let documents = documents.map(|(id, text)| (Document::without_key().stamp(id.get()), text));
         let mut decisions = Vec::with_capacity(sketched.len());
@@ -127,7 +127,7 @@ impl<'f> InOrder<'f> {
         Ok(())
     }
 
-    /// A document as it was sketched; `None` if it is not there.
+    /// Returns the sketch of a document, or `None` if the document does not exist.
     fn sketched(&self, id: DocumentId) -> Result<Option<SketchedText>> {
         let Some(record) = self.source.get_id(id)? else {
             return Ok(None);
@@ -146,7 +146,8 @@ impl<'f> InOrder<'f> {
     }
 }
 
-/// Counts the near documents of each, at the index of its id, and the comparisons left out.
+/// Counts the neighbours of each document, at the index of its id, and the comparisons that were
+/// left out.
 pub(super) fn count_neighbours(
     mut pairs: Pairs,
     watch: &mut Watch<'_>,

@@ -1,11 +1,10 @@
-//! A corpus without its near-duplicates.
+//! Removes near-duplicates from a corpus.
 //!
-//! A [`Deduplicator`] decides on documents as they arrive: one is kept unless it is near one that
-//! was kept before. Once all documents are in a collection or a store, [`duplicates`] lists those
-//! to remove, by one of three policies and by the caller's preference. In both, similarities are
-//! estimates, or exact where features are kept in
-//! [`FeatureSets`](crate::verification::FeatureSets). [`RepeatedParts`] removes paragraphs and
-//! lines that have appeared in an earlier text.
+//! A [`Deduplicator`] decides on documents as they arrive: a document is kept unless it is near one
+//! that was kept before. If all documents are in a collection or a store, [`duplicates`] lists
+//! those to remove, by one of three policies and the caller's preference. Both compare by
+//! estimates, or exactly if [`FeatureSets`](crate::verification::FeatureSets) contain the features.
+//! [`RepeatedParts`] removes paragraphs and lines that have appeared in an earlier text.
 
 mod deduplicator;
 mod duplicates;

@@ -1,4 +1,4 @@
-//! Policies that decide which of several near-duplicates to keep.
+//! The policies that decide which of several near-duplicates to keep.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -6,9 +6,9 @@ use std::fmt;
 use crate::dedup::deduplicator::Deduplicator;
 use resemblance::DocumentId;
 
-/// The rule that decides which documents of a collection are kept if near-duplicates are removed.
-/// Two policies decide on documents one by one; they need a [`Deduplicator`] without documents,
-/// which compares by its schema and options.
+/// Decides which documents of a collection to keep when near-duplicates are removed. Two policies
+/// decide on documents one by one. They need a [`Deduplicator`] without documents, whose schema and
+/// options determine the comparison.
 ///
 /// ```
 /// use resemblance_corpus::dedup::{DedupPolicy, Deduplicator, Preference, duplicates};
@@ -42,15 +42,14 @@ use resemblance::DocumentId;
 /// # Ok::<(), resemblance::Error>(())
 /// ```
 pub enum DedupPolicy {
-    /// Keep one document of each cluster, the preferred one. A document may be removed although it
-    /// is unlike the one that is kept, because others link the two.
+    /// Keep one document of each cluster, the preferred one. A removed document may be dissimilar
+    /// to the one that is kept, because others link the two.
     Cluster,
-    /// Decide on documents in the order of preference: one is kept unless it is near one that is
-    /// kept.
+    /// Decide on documents in order of preference. A document is kept unless it is near a kept one.
     First(Box<Deduplicator>),
-    /// Decide in the order of the number of near-duplicates, the most first, and among equal
-    /// numbers in the order of preference. The documents that are kept represent many others, each
-    /// of which is near one of them.
+    /// Decide on documents in order of their number of near-duplicates, the most first, then in
+    /// order of preference. The kept documents represent many others, each of which is near one of
+    /// them.
     Representative(Box<Deduplicator>),
 }
 
@@ -64,7 +63,7 @@ impl fmt::Debug for DedupPolicy {
     }
 }
 
-/// The rule that prefers one of two near-duplicates.
+/// Decides which of two near-duplicates to prefer.
 ///
 /// ```
 /// # use resemblance::{MinHash, Schema, Store, Text};
@@ -86,19 +85,19 @@ impl fmt::Debug for DedupPolicy {
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Preference {
-    /// The one that was inserted first.
+    /// Prefer the document that was inserted first.
     #[default]
     Earliest,
-    /// The one that was inserted last.
+    /// Prefer the document that was inserted last.
     Latest,
-    /// Prefer the document with the higher score, and the earlier one of two with the same. The
-    /// scores are at the indexes of the documents' ids; a document whose score is missing or not a
-    /// number is last.
+    /// Prefer the document with the higher score, and the earlier one if scores are equal. The
+    /// index of a score is the id of its document. A document comes last if its score is missing or
+    /// not a number.
     Highest(Vec<f64>),
 }
 
 impl Preference {
-    /// Compares two documents: the preferred one is the lesser.
+    /// Compares two documents. The preferred one is less.
     pub(super) fn compare(&self, a: DocumentId, b: DocumentId) -> Ordering {
         match self {
             Self::Earliest => a.cmp(&b),
@@ -110,7 +109,7 @@ impl Preference {
                     score.filter(|score| !score.is_nan())
                 };
                 match (score(a), score(b)) {
-                    // -0 equals 0.
+                    // -0 and 0 are equal.
                     (Some(x), Some(y)) => y.partial_cmp(&x).unwrap_or(Ordering::Equal),
                     (x, y) => y.is_some().cmp(&x.is_some()),
                 }

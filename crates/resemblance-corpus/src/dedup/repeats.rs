@@ -1,4 +1,4 @@
-//! Paragraphs and lines that occur in a corpus more than once.
+//! Paragraphs and lines that occur more than once in a corpus.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -8,14 +8,14 @@ use resemblance::invariant::OrBug;
 use resemblance::{Error, Result, Text};
 use xxhash_rust::xxh3::Xxh3;
 
-/// Default memory for the hashes of parts.
+/// The default memory for hashes of parts.
 const DEFAULT_MEMORY_BYTES: u64 = 1 << 30;
 
-/// The maximum memory that a hash takes. A table of 2^n places of 9 bytes grows once 7 of 8 are
-/// taken; then the old one and the new one exist together, 27 · 2^n bytes.
+/// The maximum memory for each hash. A table of 2^n places of 9 bytes grows when 7 of 8 are taken;
+/// the old and the new table then exist together and take 27 · 2^n bytes.
 const HASH_BYTES: u64 = 31;
 
-/// The parts of a text that are dropped if they were there before.
+/// The parts of a text that are dropped if they have already appeared.
 ///
 /// ```
 /// use resemblance_corpus::dedup::TextPart;
@@ -26,15 +26,15 @@ const HASH_BYTES: u64 = 31;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TextPart {
-    /// Lines up to the next blank one.
+    /// Lines up to the next blank line.
     Paragraph,
     /// Single lines.
     Line,
 }
 
 impl TextPart {
-    /// Returns the byte ranges of the parts of a text, in their order, which make up the whole
-    /// text: a part extends to the beginning of the next one.
+    /// Returns the byte ranges of the parts of a text, in order. They cover the whole text: a part
+    /// extends to the beginning of the next one.
     fn places(self, text: &str) -> Vec<Range<usize>> {
         let mut places: Vec<Range<usize>> = Vec::new();
         let (mut end, mut is_after_blank) = (0, true);
@@ -53,7 +53,7 @@ impl TextPart {
         places
     }
 
-    /// Returns a text without the parts of these indexes, which ascend.
+    /// Returns a text without the parts with these indices, which must ascend.
     #[must_use]
     pub fn without(self, text: &str, dropped: &[usize]) -> String {
         let parts = self.places(text).into_iter().enumerate();
@@ -62,7 +62,7 @@ impl TextPart {
     }
 }
 
-/// A text in parts, with a hash of each part's content. Any thread can compute it.
+/// A text split into parts, with a hash of each part's content. Any thread can compute it.
 ///
 /// ```
 /// use resemblance::Text;
@@ -77,17 +77,17 @@ impl TextPart {
 #[derive(Clone, Debug)]
 pub struct TextParts {
     text: String,
-    /// The range and hash of each part; no hash if it has no unit of the text's recipe.
+    /// The range and hash of each part. A part without units of the text's recipe has no hash.
     parts: Vec<(Range<usize>, Option<u64>)>,
 }
 
 impl TextParts {
-    /// Cuts a text into parts. Two parts are equal if the words, characters or tokens that `recipe` makes of
-    /// them are: capital letters, spaces and punctuation count as there.
+    /// Splits a text into parts. Two parts count as equal if `recipe` turns them into the same
+    /// words, characters or tokens, so it decides whether case, spaces and punctuation matter.
     ///
     /// # Errors
     ///
-    /// As [`Text::validate`].
+    /// The errors of [`Text::validate`].
     pub fn new(part: TextPart, recipe: &Text, text: impl Into<String>) -> Result<Self> {
         recipe.validate()?;
         let (units, text) = (recipe.with_length(1), text.into());
@@ -96,7 +96,7 @@ impl TextParts {
             let (mut hash, mut is_blank) = (Xxh3::new(), true);
             units.for_each_shingle(part, |unit| {
                 hash.update(unit.as_bytes());
-                // No unit has this byte.
+                // No unit contains this byte.
                 hash.update(&[0xff]);
                 is_blank = false;
             });
@@ -112,25 +112,25 @@ impl TextParts {
         &self.text
     }
 
-    /// Returns the number of parts, those without words included.
+    /// Returns the number of parts, including those without words.
     #[must_use]
     pub fn len(&self) -> usize {
         self.parts.len()
     }
 
-    /// Returns true if the text was empty.
+    /// Returns true if the text has no parts.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.parts.is_empty()
     }
 }
 
-/// Removes the paragraphs or lines from texts that have appeared in an earlier text, or earlier in
-/// the same one: the first of equal parts is kept. Parts without words, such as blank lines, are
-/// kept where they are.
+/// Removes paragraphs or lines that have already appeared, in an earlier text or earlier in the
+/// same text. Parts without words, such as blank lines, remain.
 ///
-/// Parts count as equal if their hashes of 64 bits are: of 150 million different parts, one is taken for another
-/// with a probability of 0.0006. They take 10 to 21 bytes of memory each, and 31 for a moment while the table of them grows.
+/// Parts count as equal if their 64-bit hashes are equal: among 150 million different parts, the
+/// probability that any two are confused is 0.0006. Each part takes 10 to 21 bytes of memory, and
+/// 31 for a moment while the table grows.
 ///
 /// ```
 /// use resemblance::Text;
@@ -155,7 +155,7 @@ pub struct RepeatedParts {
     memory_bytes: u64,
 }
 
-/// A text without the parts that were there before.
+/// A text without the parts that have already appeared.
 ///
 /// ```
 /// # use resemblance::Text;
@@ -172,9 +172,9 @@ pub struct RepeatedParts {
 pub struct Trimmed<'t> {
     /// The remaining text: the text itself if nothing was dropped.
     pub text: Cow<'t, str>,
-    /// Indexes of the parts that were dropped, ascending.
+    /// The indices of the dropped parts, ascending.
     pub dropped: Vec<usize>,
-    /// True if no part with a word is left, but there was one.
+    /// True if the text had parts with words and none remains.
     pub is_emptied: bool,
 }
 
@@ -185,7 +185,7 @@ impl Default for RepeatedParts {
 }
 
 impl RepeatedParts {
-    /// Begins without parts. Memory may take 1 GiB.
+    /// Creates a remover that has seen no parts. It may take 1 GiB of memory.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -194,7 +194,7 @@ impl RepeatedParts {
         }
     }
 
-    /// Memory that the hashes of parts may take, in bytes, 31 for each.
+    /// Sets the memory that hashes of parts may take, in bytes: 31 for each.
     ///
     /// ```
     /// # use resemblance::Text;
@@ -210,24 +210,24 @@ impl RepeatedParts {
         self
     }
 
-    /// Returns the number of different parts so far.
+    /// Returns the number of different parts seen so far.
     #[must_use]
     pub fn len(&self) -> usize {
         self.seen.len()
     }
 
-    /// Returns true if there was no part yet.
+    /// Returns true if no part has been seen.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.seen.is_empty()
     }
 
-    /// Returns a text without the parts that were there before.
+    /// Returns a text without the parts that have already appeared.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidParameter`] with the parameter `memory_bytes` if there are more different
-    /// parts than it allows for: then it would not be known any more which parts are new.
+    /// [`Error::InvalidParameter`] with the parameter `memory_bytes` if it does not suffice for the
+    /// different parts. It would then be unknown which parts are new.
     pub fn trim<'t>(&mut self, parts: &'t TextParts) -> Result<Trimmed<'t>> {
         let text = parts.text();
         let (mut kept, mut dropped, mut has_words) = (Vec::new(), Vec::new(), false);
@@ -254,7 +254,7 @@ impl RepeatedParts {
         })
     }
 
-    /// Notes a part, and returns true if it was not there before.
+    /// Records a part, and returns true if it is new.
     fn note(&mut self, hash: u64) -> Result<bool> {
         if self.seen.contains(&hash) {
             return Ok(false);
@@ -277,7 +277,7 @@ mod tests {
         resemblance_sketch::sketch::mix64(*state) % below
     }
 
-    /// A text of few different lines, with blank ones and ends of both kinds.
+    /// Returns a text of few different lines, with blank lines and both kinds of line ends.
     fn page(state: &mut u64) -> String {
         const LINES: [&str; 9] = [
             "News of the day\n",
@@ -295,7 +295,7 @@ mod tests {
         (0..count).map(line).collect()
     }
 
-    /// The words of a line, as the texts of these tests have them.
+    /// Returns the words of a line, for the texts of these tests.
     fn words(line: &str) -> String {
         let composed = line.replace("e\u{301}", "\u{e9}").to_lowercase();
         let words = composed.split(|c: char| !c.is_alphanumeric());

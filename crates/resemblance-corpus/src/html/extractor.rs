@@ -1,4 +1,4 @@
-//! The program that takes texts out of HTML, as schemas name it.
+//! The program that extracts text from HTML, as schemas identify it.
 
 use std::fmt;
 
@@ -10,10 +10,10 @@ use crate::error::CorpusError;
 /// The upper half of the seed of schemas for HTML: "HTML".
 const MARK: u64 = 0x4854_4d4c;
 
-/// A release of html5ever, and an edition of the rules by which its tokens become a text.
+/// A release of html5ever, and an edition of the rules that turn its tokens into a text.
 ///
-/// A schema whose texts are HTML has it as its seed. Signatures of texts that another extractor took are so others, as
-/// they must be, and whoever compares schemas sees it.
+/// A schema for HTML texts has it as its seed. Signatures of texts from different extractors
+/// therefore differ, as they must, and a comparison of schemas shows why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HtmlExtractor {
     version: [u8; 3],
@@ -21,19 +21,19 @@ pub struct HtmlExtractor {
 }
 
 impl HtmlExtractor {
-    /// That of this release of the tool, whether it was built with it or not.
+    /// The extractor of this release, whether or not it is part of this build.
     pub const CURRENT: Self = Self {
         version: [0, 40, 1],
         rules: 1,
     };
 
-    /// The seed of schemas for the texts that it takes.
+    /// The seed of schemas for texts from this extractor.
     pub const fn seed(self) -> u64 {
         let [major, minor, patch] = self.version;
         MARK << 32 | u32::from_be_bytes([major, minor, patch, self.rules]) as u64
     }
 
-    /// The extractor of a seed, if it is that of a schema for HTML.
+    /// Returns the extractor of a seed, if the seed is that of a schema for HTML.
     pub fn of_seed(seed: u64) -> Option<Self> {
         let [.., major, minor, patch, rules] = seed.to_be_bytes();
         (seed >> 32 == MARK).then_some(Self {
@@ -42,16 +42,16 @@ impl HtmlExtractor {
         })
     }
 
-    /// The extractor of a schema, if its texts are HTML.
+    /// Returns the extractor of a schema, if its texts are HTML.
     pub fn of(schema: &Schema) -> Option<Self> {
         schema.text().and_then(|_| Self::of_seed(schema.seed()))
     }
 
-    /// An error unless this build of the tool has this extractor.
+    /// Checks that this extractor is part of this build.
     ///
     /// # Errors
     ///
-    /// Checks that the release is part of this build: the error names both, or that there is none.
+    /// An error that names the required extractor and the one of this build, if any.
     pub fn must_be_here(self) -> Result<(), CorpusError> {
         let current = Self::CURRENT;
         if self != current {
@@ -69,12 +69,12 @@ impl HtmlExtractor {
         Ok(())
     }
 
-    /// The text of HTML.
+    /// Returns the text of an HTML document.
     ///
     /// # Errors
     ///
-    /// This build extracts no text from HTML, which [`must_be_here`](Self::must_be_here) reports
-    /// before anything is read.
+    /// An error if this build extracts no text from HTML. [`must_be_here`](Self::must_be_here)
+    /// reports that before anything is read.
     pub fn text(self, html: &str) -> Result<String, BadDocument> {
         #[cfg(feature = "html")]
         let text = Ok(super::markup::text_of_html(html));
@@ -117,7 +117,7 @@ mod tests {
         assert!(refused.contains("html5ever 0.40.1 (rules 1)"), "{refused}");
     }
 
-    /// What is built is what is named.
+    /// The linked release is the one that the extractor names.
     #[test]
     fn extractor_release_matches_the_linked_crate() {
         let lock = include_str!("../../../../Cargo.lock");

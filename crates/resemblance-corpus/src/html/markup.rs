@@ -1,7 +1,7 @@
-//! The text of HTML: what a reader sees, without markup, scripts and styles.
+//! Extracts the text that a reader of HTML sees, without markup, scripts and styles.
 //!
-//! The tokenizer of html5ever does it alone. Without a tree, elements that are nested wrongly, or a million deep, cost
-//! nothing.
+//! It uses only the tokenizer of html5ever. Without a tree, elements that are nested wrongly or a
+//! million deep cost nothing.
 
 use std::cell::{Cell, RefCell};
 
@@ -12,7 +12,7 @@ use html5ever::tokenizer::{
     Tag, TagKind, Token, TokenSink, TokenSinkResult, Tokenizer, TokenizerOpts,
 };
 
-/// Elements within a line: their tags part no words. All others do.
+/// Elements within a line, whose tags do not separate words. All other tags do.
 const INLINE: &[&str] = &[
     "a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "dfn", "em",
     "font", "i", "ins", "kbd", "label", "mark", "nobr", "q", "rb", "ruby", "s", "samp", "small",
@@ -20,21 +20,22 @@ const INLINE: &[&str] = &[
     "mi", "mn", "mo",
 ];
 
-/// Elements without a text for readers, whose content is not markup either.
+/// Elements without text for readers. Their content is not markup either.
 const RAW: [&str; 6] = ["style", "iframe", "noembed", "noframes", "noscript", "xmp"];
 
-/// The text of a document, a line for each block; white space is one space, or a line end between blocks.
+/// Returns the text of a document, with a line for each block. White space becomes one space, or a
+/// line end between blocks.
 pub(super) fn text_of_html(html: &str) -> String {
     let sink = TextSink::default();
     let options = TokenizerOpts {
-        // Whoever reads a file has passed over its mark.
+        // The file reader has already skipped the byte order mark.
         discard_bom: false,
         ..TokenizerOpts::default()
     };
     let tokenizer = Tokenizer::new(sink, options);
     let input = BufferQueue::default();
     input.push_back(StrTendril::from_slice(html));
-    // The tokenizer stops for a script, which we do not run, and for an encoding, which is known.
+    // The tokenizer stops at a script, which is not run, and at an encoding, which is known.
     while !input.is_empty() {
         let _ = tokenizer.feed(&input);
     }
@@ -48,9 +49,9 @@ struct TextSink {
     text: RefCell<String>,
     /// The gap before the next word.
     gap: Cell<TextGap>,
-    /// The element whose content is skipped up to its end.
+    /// The element whose content is skipped until its end tag.
     skipped: RefCell<Option<html5ever::LocalName>>,
-    /// Open elements whose content is there for scripts.
+    /// The number of open elements whose content is for scripts only.
     templates: Cell<usize>,
 }
 
@@ -187,7 +188,7 @@ mod tests {
         }
     }
 
-    /// A tree of this depth would not fit onto a stack, and a quadratic walk would not end.
+    /// A tree of this depth would overflow the stack, and a quadratic walk would not end.
     #[test]
     fn deep_or_wrong_nesting_of_html_is_read() {
         let depth = 2_000_000;

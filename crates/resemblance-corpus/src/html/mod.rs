@@ -1,7 +1,7 @@
-//! Texts that are HTML: which program takes the words out of them, and how.
+//! Texts in HTML: identifies the program that extracts their words, and extracts them.
 //!
-//! The seed of a schema depends on it, so that only builds that extract the same words open a
-//! store.
+//! The seed of a schema depends on the program, so that only builds that extract the same words can
+//! open a store.
 
 mod extractor;
 #[cfg(feature = "html")]

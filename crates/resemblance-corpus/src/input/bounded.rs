@@ -1,23 +1,22 @@
-//! Reading lines and texts that may be of any length, into memory that has a limit.
+//! Reads lines and texts of any length into limited memory.
 
 use std::io::{self, BufRead, BufReader, Read};
 
 use bytes::{Bytes, BytesMut};
 
-/// The size of the memory that lines share.
+/// The size of the buffer that lines share.
 const BLOCK_BYTES: usize = 64 << 10;
 
-/// Lines of an input.
+/// The lines of an input.
 #[derive(Default)]
 pub(crate) struct Lines {
-    /// The buffer that the next lines are read into: a line is a part of it, so that few of them
-    /// need separate memory.
+    /// The buffer for the next lines. A line is a slice of it, so few lines need an allocation.
     block: BytesMut,
 }
 
 impl Lines {
-    /// The next line with its end, and nothing at the end of the input; `None` for a longer one, which is
-    /// passed over.
+    /// Returns the next line with its end, or an empty one at the end of the input. Returns `None`
+    /// for a line that is too long, and skips it.
     pub(crate) fn next(
         &mut self,
         input: &mut impl BufRead,
@@ -38,8 +37,7 @@ impl Lines {
         Ok(None)
     }
 
-    /// Returns the next line, if the input has buffered all of it, and it is not longer than
-    /// allowed.
+    /// Returns the next line if the input has buffered all of it and it is not too long.
     fn next_buffered(
         &mut self,
         input: &mut impl BufRead,
@@ -65,20 +63,21 @@ impl Lines {
     }
 }
 
-/// All that is left; `None` if that is more.
+/// Returns the rest of the input, or `None` if it is too long.
 pub(crate) fn read_all(input: &mut impl BufRead, max_bytes: u64) -> io::Result<Option<Vec<u8>>> {
     let bytes = read_up_to(input, None, max_bytes.saturating_add(1))?;
     Ok(Some(bytes).filter(|bytes| bytes.len() as u64 <= max_bytes))
 }
 
-/// All that an input holds; `None` if that is more than `max_bytes`, of which no more is held.
+/// Returns all bytes of an input, or `None` if there are more than `max_bytes`. Never holds more
+/// than that.
 pub fn read_bounded(input: impl Read, max_bytes: u64) -> io::Result<Option<Vec<u8>>> {
     read_all(&mut BufReader::new(input), max_bytes)
 }
 
-/// The bytes up to `end`, which is one of them, or to the limit.
+/// Returns the bytes up to and including `end`, or up to the limit.
 fn read_up_to(input: &mut impl BufRead, end: Option<u8>, limit: u64) -> io::Result<Vec<u8>> {
-    // No memory has more on a machine of 32 bits.
+    // On 32-bit machines, memory is smaller than this.
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let mut bytes = Vec::new();
     loop {
@@ -101,7 +100,7 @@ fn read_up_to(input: &mut impl BufRead, end: Option<u8>, limit: u64) -> io::Resu
     }
 }
 
-/// Makes room, twice as much each time, but never for more than the limit.
+/// Reserves room. Doubles the capacity each time, but never beyond the limit.
 fn reserve(bytes: &mut Vec<u8>, length: usize, limit: usize) -> io::Result<()> {
     if bytes.capacity() - bytes.len() >= length {
         return Ok(());

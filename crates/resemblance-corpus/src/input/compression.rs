@@ -1,4 +1,4 @@
-//! gzip, Zstandard, bzip2 and xz, in both directions.
+//! Reads and writes gzip, Zstandard, bzip2 and xz.
 
 use std::ffi::OsStr;
 use std::io::{self, BufRead, Read, Write};
@@ -13,7 +13,7 @@ use liblzma::bufread::XzDecoder;
 use liblzma::stream::{CONCATENATED, Stream};
 use liblzma::write::XzEncoder;
 
-/// Windows of `zstd` are from 1 KiB to 2 GiB, which is that of `--long=31`.
+/// Windows of `zstd`, from 1 KiB to 2 GiB, which is that of `--long=31`.
 const ZSTD_WINDOW_LOGS: std::ops::RangeInclusive<u32> = 10..=31;
 const ZSTD_LEVEL: i32 = 3;
 const XZ_LEVEL: u32 = 6;
@@ -21,7 +21,7 @@ const XZ_LEVEL: u32 = 6;
 /// The compression of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
-    /// Not at all.
+    /// No compression.
     None,
     /// One or more gzip members.
     Gzip,
@@ -34,7 +34,7 @@ pub enum Compression {
 }
 
 impl Compression {
-    /// Returns the compression that the file's name implies: the rule for files to be written.
+    /// Returns the compression that a file's name implies. Decides how files are written.
     pub fn from_name(path: &Path) -> Self {
         match path.extension().and_then(OsStr::to_str) {
             Some("gz") => Self::Gzip,
@@ -45,7 +45,7 @@ impl Compression {
         }
     }
 
-    /// Returns the compression that the file's first six bytes identify.
+    /// Returns the compression that the first six bytes of a file identify.
     pub fn from_content(start: &[u8]) -> Self {
         match start {
             [0x1f, 0x8b, ..] => Self::Gzip,
@@ -67,7 +67,7 @@ impl Compression {
         }
     }
 
-    /// Reads every member of a file. A window of more than `window_bytes` is an error.
+    /// Returns a reader of all members of a file. A window larger than `window_bytes` is an error.
     pub fn decoder(
         self,
         inner: Box<dyn BufRead + Send>,
@@ -98,11 +98,12 @@ impl Compression {
     }
 }
 
-/// The members of a gzip file. Zeros behind a member fill up a tape or a block, and are passed over.
+/// Reads the members of a gzip file. Skips zeros after a member, which fill up a tape or a block.
 struct GzipMembers<R> {
     /// `None` at the end.
     member: Option<GzDecoder<R>>,
-    /// The member was one of the blocks of BGZF, of which the last is empty, so that a cut between two is noticed.
+    /// True if the member was a block of BGZF. The last block is empty, which reveals a file that
+    /// was cut between two blocks.
     is_block: bool,
     is_empty: bool,
 }
@@ -157,9 +158,9 @@ impl<R: BufRead> Read for GzipMembers<R> {
     }
 }
 
-/// A writer that compresses; [`Encoder::finish`] must be called.
+/// A writer that compresses. Call [`Encoder::finish`] at the end.
 pub enum Encoder<W: Write> {
-    /// Passes bytes on as they are.
+    /// Writes bytes unchanged.
     None(W),
     /// Writes one gzip member.
     Gzip(GzEncoder<W>),

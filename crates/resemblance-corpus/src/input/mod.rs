@@ -1,6 +1,6 @@
-//! The bytes of a file: decompressed, and cut into lines that have a limit.
+//! The bytes of a file, decompressed and cut into lines of limited length.
 //!
-//! It knows how files are compressed, and no documents.
+//! It knows how files are compressed, but not what documents are.
 
 mod bounded;
 mod compression;

@@ -24,7 +24,7 @@ pub(crate) fn decode(
     let buffered = input.fill_buf().ok().and_then(|bytes| bytes.get(..16));
     let (start, input): (Vec<u8>, Box<dyn BufRead + Send>) = match buffered.map(<[u8]>::to_vec) {
         Some(start) => (start, Box::new(input)),
-        // A pipe gives as few as it likes.
+        // A pipe may return fewer bytes than requested.
         None => {
             let start = first_bytes(&mut input).map_err(failed)?;
             let whole = io::Cursor::new(start.clone()).chain(input);
@@ -45,8 +45,8 @@ pub(crate) fn decode(
     Ok((compression, BufReader::with_capacity(BUFFER_BYTES, decoder)))
 }
 
-/// Returns up to six bytes, fewer only at the end of the input; for a database the bytes that
-/// identify it, because no other format needs more.
+/// Returns up to six bytes, and fewer only at the end of the input. For a database, returns all
+/// bytes that identify it; no other format needs more than six.
 fn first_bytes(input: &mut impl Read) -> io::Result<Vec<u8>> {
     let mut start = Vec::new();
     input.take(6).read_to_end(&mut start)?;
@@ -56,12 +56,12 @@ fn first_bytes(input: &mut impl Read) -> io::Result<Vec<u8>> {
     Ok(start)
 }
 
-/// Detects the compression by content, which the name must not contradict: a file that only claims
-/// to be compressed is more likely cut short or mislabelled than intended.
+/// Detects the compression by content. The name must not contradict it: a file that merely claims
+/// to be compressed is more probably truncated or misnamed.
 fn detected_compression(name: &Path, start: &[u8]) -> Result<Compression, CorpusError> {
     let by_name = Compression::from_name(name);
     let by_content = Compression::from_content(start);
-    // An empty file is one whatever its name.
+    // An empty file is empty whatever its name.
     if by_name == Compression::None || by_name == by_content || start.is_empty() {
         return Ok(by_content);
     }

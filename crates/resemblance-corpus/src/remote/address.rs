@@ -1,4 +1,4 @@
-//! Places that an argument can name elsewhere.
+//! Addresses of remote sources.
 
 use std::path::PathBuf;
 
@@ -9,18 +9,18 @@ use crate::error::CorpusError;
 /// The address of a remote source.
 #[derive(Debug, PartialEq)]
 pub(super) enum Address {
-    /// A key, the beginning of keys or a pattern of keys in a bucket of S3.
+    /// A key, a key prefix or a pattern of keys in an S3 bucket.
     Bucket {
         /// Its name.
         bucket: String,
-        /// All that follows the slash behind it.
+        /// Everything after the slash that follows the bucket.
         key: String,
     },
     /// A file of a web server.
     Web {
         /// The URL of the object.
         url: Url,
-        /// Its name there.
+        /// The file name in the URL.
         file_name: String,
     },
 }
@@ -54,19 +54,20 @@ impl Address {
     }
 }
 
-/// Returns the address for messages and keys: without a password and without the part behind `?`,
-/// which may serve as one.
+/// Returns the address for messages and keys, without a password and without the part after `?`,
+/// which may also be a secret.
 pub(super) fn shown(url: &Url) -> PathBuf {
     let mut shown = url.clone();
     shown.set_query(None);
-    // Only addresses without a host refuse this, and those have none to show.
+    // This fails only for addresses without a host, which have no secrets.
     let _ = shown
         .set_username("")
         .and_then(|()| shown.set_password(None));
     shown.as_str().into()
 }
 
-/// Returns the parts of an address that are never shown: name and password before the host, and the query after `?`.
+/// Returns the parts of an address that are never shown: user name and password before the host,
+/// and the query after `?`.
 pub(super) fn secrets(url: &Url) -> Vec<String> {
     let authority = url.authority().rsplit_once('@');
     let account = authority.map(|(account, _)| format!("{account}@"));
@@ -74,7 +75,7 @@ pub(super) fn secrets(url: &Url) -> Vec<String> {
     account.into_iter().chain(query).collect()
 }
 
-/// The last part of the path, decoded where it is still one name then.
+/// Returns the last part of the path, decoded if it is then still a single name.
 fn file_name(url: &Url) -> Option<String> {
     let last = url.path_segments()?.next_back()?;
     if last.is_empty() {
@@ -87,7 +88,7 @@ fn file_name(url: &Url) -> Option<String> {
     Some(decoded.unwrap_or_else(|| last.to_owned()))
 }
 
-/// The text without `%` and two digits in the place of bytes, if it is UTF-8.
+/// Decodes percent-encoded bytes, if the result is UTF-8.
 fn percent_decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut parts = text.split('%');

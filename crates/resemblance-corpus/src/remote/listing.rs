@@ -1,4 +1,5 @@
-//! Resolves an address to one object, those below a prefix, or those that a pattern matches.
+//! Resolves an address to one object, to the objects below a prefix, or to those that match a
+//! pattern.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -53,10 +54,10 @@ pub(crate) fn list(
     }
 }
 
-/// A bucket whose objects are looked for.
+/// A bucket in which objects are searched for.
 struct ListedBucket {
     server: ObjectServer,
-    /// The beginning of their names.
+    /// The bucket's address, with which the names of its objects begin.
     place: String,
 }
 
@@ -77,7 +78,7 @@ impl ListedBucket {
         })
     }
 
-    /// The objects below a prefix, as the files of a folder.
+    /// Returns the objects below a prefix, treated like the files of a folder.
     fn below(
         &self,
         prefix: &str,
@@ -89,7 +90,7 @@ impl ListedBucket {
             format!("{prefix}/")
         };
         let is_wanted = |key: &str| {
-            // The key that represents the folder itself has the name of the prefix.
+            // The key of the folder itself equals the prefix.
             let relative = key.strip_prefix(&start).filter(|rest| !rest.is_empty());
             relative.is_some_and(|relative| {
                 settings.selects(Path::new(relative))
@@ -106,7 +107,7 @@ impl ListedBucket {
         Ok(sources)
     }
 
-    /// The objects whose keys a pattern matches.
+    /// Returns the objects whose keys match a pattern.
     fn matching(
         &self,
         key: &str,
@@ -143,7 +144,7 @@ impl ListedBucket {
         Ok(sources)
     }
 
-    /// The objects below a prefix whose keys are wanted, in the byte order of these.
+    /// Returns the selected objects below a prefix, in the byte order of their keys.
     fn listed(
         &self,
         prefix: &str,
@@ -166,7 +167,7 @@ impl ListedBucket {
     }
 }
 
-/// An object that is named by itself.
+/// Returns an object that is named directly.
 fn one(
     server: ObjectServer,
     key: &str,
@@ -184,7 +185,7 @@ fn one(
     ))
 }
 
-/// Returns the form of an object that is named by itself, by its first bytes and its name.
+/// Returns the format of an object that is named directly, by its first bytes and its name.
 fn content(
     input: Box<dyn Read + Send>,
     object: &RemoteObject,
@@ -195,13 +196,13 @@ fn content(
     Ok(form::of_named(object.name(), reported, settings))
 }
 
-/// An object below a prefix: its name shows its form, or its content.
+/// Returns an object below a prefix as a source. Its name or its content shows its format.
 fn looked_into(
     object: Arc<RemoteObject>,
     prefix: &str,
     settings: &CorpusSettings,
 ) -> Result<CorpusSource, CorpusError> {
-    // Only names that show it spare a request each.
+    // A name that shows the format saves a request.
     let named = form::named_kind(object.name()).filter(|_| settings.kind.is_none());
     let found = match named {
         Some(kind) => Ok(kind),

@@ -1,8 +1,8 @@
-//! Corpora that lie elsewhere: objects of S3 and files of web servers.
+//! Remote corpora: objects in S3 and files on web servers.
 //!
-//! Resolving a corpus notes the version of each object: its length, and the tag or the time by
-//! which its server distinguishes versions. Each reading asks for that version. Lines and texts are
-//! streamed, and tables are read in ranges. Only `transfers` uses futures.
+//! Resolving a corpus records the version of each object: its length, and the tag or time by which
+//! its server distinguishes versions. Each reading requests that version. Lines and texts are
+//! streamed; tables are read in ranges. Only `transfers` uses futures.
 
 mod address;
 mod listing;

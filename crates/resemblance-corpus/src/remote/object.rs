@@ -1,4 +1,4 @@
-//! One object, in the version in which it was found, and its bytes in their order.
+//! One object in the version that was found, and its bytes in order.
 
 use std::io::{self, Read};
 use std::ops::Range;
@@ -10,23 +10,23 @@ use bytes::{Buf, Bytes};
 use super::transfers::{ObjectServer, ObjectVersion, PendingBytes, Refusal, Transfer};
 use crate::error::{CorpusError, RemoteError};
 
-/// The number of characters that are shown of a server's message.
+/// The maximum number of characters of a server's message to show.
 const MAX_SAID: usize = 500;
 
-/// An object of S3 or a file of a web server, as it was when the corpus was resolved.
+/// An S3 object or a file of a web server, in its version when the corpus was resolved.
 #[derive(Debug)]
 pub struct RemoteObject {
     server: ObjectServer,
     key: String,
     /// The name of the object in messages.
     name: PathBuf,
-    /// The parts of the address that the name hides: no message shows them.
+    /// The parts of the address that the name hides. No message shows them.
     secrets: Vec<String>,
     version: ObjectVersion,
 }
 
 impl RemoteObject {
-    /// Creates an object that a list contained.
+    /// Creates an object from a listing.
     pub(super) fn new(
         server: ObjectServer,
         key: String,
@@ -42,7 +42,7 @@ impl RemoteObject {
         }
     }
 
-    /// Asks a server about an object, and begins to read it.
+    /// Queries a server for an object, and begins to read it.
     pub(super) fn find(
         server: ObjectServer,
         key: &str,
@@ -65,7 +65,7 @@ impl RemoteObject {
         Ok((object, stream))
     }
 
-    /// Its address, without passwords and the like.
+    /// The address, without passwords and other secrets.
     pub fn name(&self) -> &Path {
         &self.name
     }
@@ -74,23 +74,23 @@ impl RemoteObject {
         &self.key
     }
 
-    /// Its length.
+    /// The length in bytes.
     pub fn bytes(&self) -> u64 {
         self.version.bytes
     }
 
-    /// Returns its version, if the server reports one.
+    /// Returns the version, if the server reports one.
     pub fn version(&self) -> Option<String> {
         let ObjectVersion { tag, modified, .. } = &self.version;
         let modified = || modified.map(|seconds| format!("modified {seconds}"));
         tag.clone().or_else(modified)
     }
 
-    /// Reads it from its beginning.
+    /// Reads the object from its beginning.
     ///
     /// # Errors
     ///
-    /// It is not there any more, or has changed; or the server does not answer.
+    /// An error if the object no longer exists or has changed, or if the server does not respond.
     pub fn open(self: &Arc<Self>) -> Result<Box<dyn Read + Send>, CorpusError> {
         let begun = self.server.begin(&self.key, Some(&self.version));
         let (_, transfer) = begun.map_err(|refusal| self.failed(&refusal))?;
@@ -101,7 +101,7 @@ impl RemoteObject {
         CorpusError::io(self.cause(refusal).to_string())
     }
 
-    /// True if it is still there.
+    /// Returns true if the object still exists.
     pub(super) fn is_there(&self) -> Result<bool, CorpusError> {
         match self.server.begin(&self.key, Some(&self.version)) {
             Ok(_) => Ok(true),
@@ -110,23 +110,23 @@ impl RemoteObject {
         }
     }
 
-    /// Asks for some of its bytes.
+    /// Requests a range of its bytes.
     pub(super) fn range(&self, range: Range<u64>) -> Result<PendingBytes, RemoteError> {
         let asked = self.server.range(&self.key, &self.version, range);
         asked.map_err(|refusal| self.cause(&refusal))
     }
 
-    /// The error of a transfer, which names this object.
+    /// Creates the error of a transfer, with the name of this object.
     pub(super) fn cause(&self, refusal: &Refusal) -> RemoteError {
         cause(refusal, &self.name, &self.secrets)
     }
 }
 
-/// The advice where neither the environment nor the machine has a key.
+/// The advice if neither the environment nor the machine provides a key.
 const NO_KEY: &str =
     "; AWS_ACCESS_KEY_ID is not set, and neither is AWS_SKIP_SIGNATURE=true, for a public bucket";
 
-/// Returns true if requests for an object of S3 are signed, and the environment has no key for that.
+/// Returns true if requests for an S3 object are signed, and the environment has no key for that.
 fn lacks_key(name: &Path) -> bool {
     let is_set = |name: &str| std::env::var_os(name).is_some();
     name.starts_with("s3:") && !is_set("AWS_ACCESS_KEY_ID") && !is_set("AWS_SKIP_SIGNATURE")
@@ -152,8 +152,7 @@ pub(super) fn cause(refusal: &Refusal, name: &Path, secrets: &[String]) -> Remot
     })
 }
 
-/// An object that is being read. Its end is an error unless all bytes that its server announced
-/// have arrived.
+/// An object that is being read. Its end is an error unless all announced bytes have arrived.
 pub(super) struct RemoteStream {
     object: Arc<RemoteObject>,
     transfer: Transfer,

@@ -1,4 +1,4 @@
-//! Reading an object at any place, for tables.
+//! Reads an object at any position, for tables.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -10,19 +10,19 @@ use super::object::RemoteObject;
 use super::transfers::PendingBytes;
 use crate::error::RemoteError;
 
-/// Bytes that are asked for together.
+/// The number of bytes in a request.
 const BLOCK_BYTES: u64 = 2 << 20;
 
-/// Blocks that are held, of all columns that are read by turns.
+/// The number of blocks in memory, for all columns that are read in turn.
 const HELD_BLOCKS: usize = 16;
 
-/// A place in an object, from which is read.
+/// A position in an object from which bytes are read.
 pub(crate) struct RangeReader {
     blocks: Arc<Blocks>,
     position: u64,
 }
 
-/// The blocks of an object that were read last.
+/// The blocks of an object that were used last.
 struct Blocks {
     object: Arc<RemoteObject>,
     held: Mutex<HeldBlocks>,
@@ -30,9 +30,9 @@ struct Blocks {
 
 #[derive(Default)]
 struct HeldBlocks {
-    /// The one that was used last is at the end.
+    /// The most recently used block is last.
     blocks: VecDeque<(u64, FetchedBlock)>,
-    /// The first error, which decoders rephrase.
+    /// The first error. It is kept because decoders rephrase it.
     failure: Option<RemoteError>,
 }
 
@@ -50,7 +50,7 @@ impl RangeReader {
         }
     }
 
-    /// Another one at this place of the same object.
+    /// Returns another reader at this position of the same object.
     pub(crate) fn at(&self, position: u64) -> Self {
         Self {
             blocks: Arc::clone(&self.blocks),
@@ -62,7 +62,7 @@ impl RangeReader {
         &self.blocks.object
     }
 
-    /// Returns the first error of a transfer, if there was one.
+    /// Returns the first error of a transfer, if any.
     pub(crate) fn failure(&self) -> Option<String> {
         let held = self.blocks.held();
         held.failure.as_ref().map(RemoteError::to_string)
@@ -76,7 +76,7 @@ impl Read for RangeReader {
         }
         let block = self.blocks.get(self.position / BLOCK_BYTES)?;
         let offset = usize::try_from(self.position % BLOCK_BYTES).map_err(io::Error::other)?;
-        // Each range was as long as was asked for.
+        // Each range had the requested length.
         let rest = block.get(offset..).filter(|rest| !rest.is_empty());
         let read = rest
             .ok_or_else(|| io::Error::other("internal error: a block ends before its end"))?
@@ -103,8 +103,7 @@ impl Blocks {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns a block. If it follows one that was read, the blocks behind it are requested as
-    /// well.
+    /// Returns a block. If it follows one that was read, requests the next blocks as well.
     fn get(&self, number: u64) -> io::Result<Bytes> {
         let mut held = self.held();
         let got = self.block(&mut held, number);

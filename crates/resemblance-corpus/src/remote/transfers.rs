@@ -1,4 +1,4 @@
-//! Requests to servers. Futures do not leave this file: they run on a separate thread, and callers
+//! Requests to servers. Futures stay in this file: they run on a separate thread, for which callers
 //! wait.
 
 use std::future::{Future, pending};
@@ -20,25 +20,25 @@ use object_store::{
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::mpsc as pieces;
 
-/// The time after which a server that sends nothing is asked again.
+/// The time of silence after which a request is repeated.
 const SILENCE: &str = "30 s";
 
-/// No limit for a whole transfer: how long one takes depends on who reads it.
+/// No limit for a whole transfer, whose duration depends on its reader.
 const WHOLE_TRANSFER: &str = "1000 days";
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Pieces of a transfer that wait for their reader, of some 16 KiB each.
+/// The number of received pieces, about 16 KiB each, that wait for their reader.
 const PIECES_AHEAD: usize = 64;
 
-/// Why a request was not answered as it should be.
+/// Why a request failed.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Refusal {
-    /// There is no object of this name.
+    /// No object has this name.
     Missing,
-    /// It is not the version that was asked for.
+    /// The object has a version other than the requested one.
     Changed,
-    /// The server sends whole files alone.
+    /// The server does not send ranges.
     NoRanges,
     /// Everything else.
     Other(String),
@@ -49,7 +49,7 @@ pub(super) enum Refusal {
 pub(super) struct ObjectVersion {
     pub(super) bytes: u64,
     pub(super) tag: Option<String>,
-    /// Seconds since 1970; `None` if the server does not report it.
+    /// Seconds since 1970, or `None` if the server does not report the time.
     pub(super) modified: Option<i64>,
 }
 
@@ -62,7 +62,7 @@ impl ObjectVersion {
         }
     }
 
-    /// Returns false if the other object is of another version, as far as servers report versions.
+    /// Returns false if the other object certainly has a different version.
     fn may_be(&self, other: &Self) -> bool {
         let are_same = match (&self.tag, &other.tag) {
             (Some(tag), Some(other)) => tag == other,
@@ -72,12 +72,12 @@ impl ObjectVersion {
     }
 }
 
-/// A bucket, or the one file of a web server.
+/// A bucket, or one file of a web server.
 #[derive(Clone, Debug)]
 pub(super) struct ObjectServer(Arc<dyn ObjectStore>);
 
 impl ObjectServer {
-    /// Opens a bucket of S3, with the settings of the environment.
+    /// Opens an S3 bucket with the settings of the environment.
     pub(super) fn bucket(name: &str) -> Result<Self, Refusal> {
         let _guard = runtime()?.enter();
         let whole = AmazonS3ConfigKey::Client(ClientConfigKey::Timeout);
@@ -91,7 +91,7 @@ impl ObjectServer {
         Ok(Self(Arc::new(builder.with_retry(retries()).build()?)))
     }
 
-    /// A file of a web server, which is asked for by an empty key.
+    /// Opens a file of a web server, whose key is empty.
     pub(super) fn file(url: &str) -> Result<Self, Refusal> {
         let _guard = runtime()?.enter();
         let options = ClientOptions::new()
@@ -105,8 +105,8 @@ impl ObjectServer {
         Ok(Self(Arc::new(builder.build()?)))
     }
 
-    /// The objects whose keys begin with `prefix` and a slash, or all where it is empty. `is_flat`: only those
-    /// without another slash.
+    /// Returns the objects whose keys begin with `prefix` and a slash, or all if it is empty. If
+    /// `is_flat`, only those without another slash.
     pub(super) fn list(
         &self,
         prefix: &str,
@@ -127,7 +127,7 @@ impl ObjectServer {
         })?
     }
 
-    /// Begins to send an object, of a version if one is given, from its beginning.
+    /// Begins to receive an object from its beginning, in a given version if there is one.
     pub(super) fn begin(
         &self,
         key: &str,
@@ -141,7 +141,7 @@ impl ObjectServer {
             tokio::spawn(async move {
                 let mut stream = got.into_stream();
                 while let Some(piece) = stream.next().await {
-                    // Nobody reads on.
+                    // The reader has stopped.
                     if sender.send(piece.map_err(Refusal::from)).await.is_err() {
                         return;
                     }
@@ -151,7 +151,7 @@ impl ObjectServer {
         })?
     }
 
-    /// Asks for some bytes of a version of an object.
+    /// Requests a range of bytes of a version of an object.
     pub(super) fn range(
         &self,
         key: &str,
@@ -168,14 +168,14 @@ impl ObjectServer {
     }
 }
 
-/// Asks for an object, of a version if one is given, or for a part of it.
+/// Requests an object or a range of it, in a given version if there is one.
 async fn get(
     store: &dyn ObjectStore,
     path: &Path,
     expected: Option<&ObjectVersion>,
     range: Option<Range<u64>>,
 ) -> Result<(ObjectVersion, GetResult), Refusal> {
-    // A weak tag matches nothing, by the rules of HTTP.
+    // By the rules of HTTP, a weak tag matches nothing.
     let tag = expected.and_then(|version| version.tag.clone());
     let options = GetOptions::new()
         .with_if_match(tag.filter(|tag| !tag.starts_with("W/")))
@@ -193,24 +193,24 @@ async fn get(
 pub(super) struct Transfer(pieces::Receiver<Result<Bytes, Refusal>>);
 
 impl Transfer {
-    /// The next piece, once it is here; `None` after the last.
+    /// Returns the next piece when it arrives, or `None` after the last.
     pub(super) fn next(&mut self) -> Option<Result<Bytes, Refusal>> {
         self.0.blocking_recv()
     }
 }
 
-/// Bytes that were asked for.
+/// Bytes that have been requested.
 #[derive(Debug)]
 pub(super) struct PendingBytes(mpsc::Receiver<Result<Bytes, Refusal>>);
 
 impl PendingBytes {
-    /// The bytes, once they are here.
+    /// Waits for the bytes and returns them.
     pub(super) fn wait(self) -> Result<Bytes, Refusal> {
         self.0.recv().map_err(|_| ended())?
     }
 }
 
-/// Waits for the result of a future, which the thread of transfers runs.
+/// Runs a future on the thread of transfers, and waits for its result.
 fn wait<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> Result<T, Refusal> {
     start(future)?.recv().map_err(|_| ended())
 }
@@ -220,18 +220,19 @@ fn start<T: Send + 'static>(
 ) -> Result<mpsc::Receiver<T>, Refusal> {
     let (sender, receiver) = mpsc::channel();
     runtime()?.spawn(async move {
-        // Nobody waits for it if a verb has ended.
+        // If a command has ended, nothing waits for the result.
         let _ = sender.send(future.await);
     });
     Ok(receiver)
 }
 
-/// The transfer ended without a word, which only a panic does.
+/// The transfer ended without a result, which only a panic causes.
 fn ended() -> Refusal {
     Refusal::Other("the transfer gave up".into())
 }
 
-/// The thread on which transfers run, from the first one until the process ends.
+/// Returns the thread that runs transfers. It starts with the first one and runs until the process
+/// ends.
 fn runtime() -> Result<&'static Handle, Refusal> {
     static RUNTIME: OnceLock<Result<Handle, String>> = OnceLock::new();
     let runtime = RUNTIME.get_or_init(|| start_runtime().map_err(|error| error.to_string()));
@@ -240,7 +241,7 @@ fn runtime() -> Result<&'static Handle, Refusal> {
 }
 
 fn start_runtime() -> std::io::Result<Handle> {
-    // An error means that the process has chosen its cryptography already.
+    // An error means that the process has already chosen its cryptography.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let handle = runtime.handle().clone();
@@ -249,7 +250,7 @@ fn start_runtime() -> std::io::Result<Handle> {
     Ok(handle)
 }
 
-/// Returns how often a request is repeated. The number alone is a limit: a transfer may be hours
+/// Limits how often a request is repeated. There is no time limit, because a transfer may be hours
 /// old when it breaks.
 fn retries() -> RetryConfig {
     RetryConfig {
@@ -268,7 +269,7 @@ impl From<Error> for Refusal {
             Error::NotFound { .. } => Self::Missing,
             Error::Precondition { .. } => Self::Changed,
             Error::NotSupported { .. } => Self::NoRanges,
-            // A failure of the network has its cause several errors below.
+            // The cause of a network failure is several errors below.
             error => {
                 let mut said = error.to_string();
                 let mut cause = std::error::Error::source(&error);

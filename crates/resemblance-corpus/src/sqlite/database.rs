@@ -12,14 +12,14 @@ use crate::error::CorpusError;
 use crate::settings::SourceKind;
 use crate::source::CorpusSource;
 
-/// How long another program that has the database locked is waited for.
+/// How long to wait for another program that has locked the database.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A connection, and the name of the file in messages.
 pub(super) struct Database {
     pub(super) connection: Connection,
     pub(super) name: PathBuf,
-    /// The file, if it is read as one that nobody writes to.
+    /// The file, if no other process writes to it.
     pub(super) unchanging: Option<UnchangingFile>,
 }
 
@@ -27,13 +27,13 @@ pub(super) struct Database {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum DatabaseUse {
     Writing,
-    /// Reading, while others write, such as the one that waits for the rows.
+    /// Reading while others write, such as the process that waits for the rows.
     ReadingBesideWriter,
     Reading,
 }
 
-/// A database in WAL mode that nobody has open. SQLite would leave its files `-wal` and `-shm` beside one that is only
-/// read, and does without for one that does not change.
+/// A database in WAL mode that no process has open. If it were only read, SQLite would leave the
+/// files `-wal` and `-shm` beside it; opened as unchanging, it needs neither.
 pub(super) struct UnchangingFile {
     path: PathBuf,
     length: u64,
@@ -42,7 +42,7 @@ pub(super) struct UnchangingFile {
 
 impl UnchangingFile {
     fn find(path: &Path) -> Option<Self> {
-        // Two bytes of the head record that changes are written to a log, which a writer creates
+        // Two bytes of the file header state that changes go to a log, which a writer creates
         // before anything else.
         let mut head = [0; 20];
         File::open(path).ok()?.read_exact(&mut head).ok()?;
@@ -66,7 +66,7 @@ impl UnchangingFile {
         Path::new(&log).exists()
     }
 
-    /// Returns the name of the file for SQLite.
+    /// Returns the file's URI for SQLite.
     fn address(&self) -> Option<String> {
         let path = self.path.to_str()?;
         let escaped = path
@@ -76,7 +76,7 @@ impl UnchangingFile {
         Some(format!("file:{escaped}?immutable=1"))
     }
 
-    /// An error if somebody has opened the file for writing since.
+    /// Returns an error if another process has opened the file for writing since.
     pub(super) fn must_be_unchanged(&self, name: &Path) -> Result<(), CorpusError> {
         let is_same = Self::of(&self.path)
             .is_some_and(|now| (now.length, now.modified) == (self.length, self.modified));
@@ -92,7 +92,7 @@ impl UnchangingFile {
 }
 
 impl Database {
-    /// Opens the database of a source, which must lie in a file.
+    /// Opens the database of a source, which must be a file.
     pub(super) fn open(
         source: &CorpusSource,
         opened_for: DatabaseUse,
@@ -105,7 +105,7 @@ impl Database {
             let kind = SourceKind::Sqlite.name();
             return Err(CorpusError::not_from_the_end(&name, kind));
         };
-        // SQLite would take a name that begins with "file:" for a URI.
+        // SQLite would treat a name that begins with "file:" as a URI.
         let path = std::path::absolute(path).map_err(|e| CorpusError::open(&name, e))?;
         let unchanging = match opened_for {
             DatabaseUse::Reading => UnchangingFile::find(&path),
@@ -133,7 +133,7 @@ impl Database {
         }
     }
 
-    /// Executes statements that give no rows.
+    /// Executes statements that return no rows.
     pub(super) fn execute(&self, sql: &str) -> Result<(), CorpusError> {
         let executed = self.connection.execute_batch(sql);
         executed.map_err(|e| self.failed(&e))
@@ -143,7 +143,7 @@ impl Database {
         failed(&self.name, error)
     }
 
-    /// Something else is where a table is to be.
+    /// Creates the error for another object with the name of a table.
     pub(super) fn in_the_way(&self, message: impl std::fmt::Display) -> CorpusError {
         CorpusError::io(format!("{}: {message}", self.name.display()))
     }
@@ -154,8 +154,8 @@ impl Database {
     }
 }
 
-/// Prepares a connection. A file from elsewhere may be damaged on purpose: its schema must not
-/// trigger anything beyond reading.
+/// Prepares a connection. A file may be damaged on purpose, so its schema must not trigger anything
+/// except reading.
 fn prepare(connection: &Connection) -> rusqlite::Result<()> {
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
@@ -164,12 +164,12 @@ fn prepare(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "synchronous", "FULL")
 }
 
-/// An identifier as SQL has it.
+/// Returns a name as a quoted SQL identifier.
 pub(super) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// Reports an error of SQLite.
+/// Converts an error of SQLite.
 pub(super) fn failed(name: &Path, error: &rusqlite::Error) -> CorpusError {
     let shown = name.display();
     let kind = SourceKind::Sqlite.name();

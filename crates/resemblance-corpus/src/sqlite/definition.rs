@@ -7,18 +7,18 @@ use super::marker::{marker, source_of_verdicts};
 use super::table::SqliteTable;
 use crate::error::CorpusError;
 
-/// The columns behind the one that identifies the row.
+/// The advice if another object has the name.
 const ANOTHER_NAME: &str = "give --verdicts another name";
 
 const VERDICT_COLUMNS: &str = "kept INTEGER NOT NULL, cluster TEXT, size INTEGER, rank INTEGER, \
      survivor TEXT, similarity REAL, distance INTEGER, similarity_is TEXT";
 
-/// The names of all columns but that one.
+/// The names of all columns except the one that identifies the row.
 pub(super) const VERDICT_NAMES: &str =
     "kept, cluster, size, rank, survivor, similarity, distance, similarity_is";
 
-/// Returns the column that identifies the row: by its number, or by its key if SQLite has no number
-/// for it.
+/// Returns the column that identifies the row: by its number, or by its key if SQLite does not
+/// number the table's rows.
 pub(super) fn row_column(table: &SqliteTable) -> &'static str {
     match table.rowid {
         Some(_) => "row_id",
@@ -26,7 +26,8 @@ pub(super) fn row_column(table: &SqliteTable) -> &'static str {
     }
 }
 
-/// Returns the statement that makes a table of verdicts on another, with more columns if there are any.
+/// Returns the statement that creates a table of verdicts on another table, with additional columns
+/// if there are any.
 pub(super) fn create_sql(table: &SqliteTable, name: &str, more: &str) -> String {
     let (name, marker) = (quoted(name), marker(&table.name));
     let row = match table.rowid {
@@ -36,11 +37,11 @@ pub(super) fn create_sql(table: &SqliteTable, name: &str, more: &str) -> String 
     format!("CREATE TABLE main.{name} ({marker} {row}, {VERDICT_COLUMNS}{more})")
 }
 
-/// Returns true if the name has verdicts on this table, false if it is free.
+/// Returns true if the name is that of a table of verdicts on this table, and false if it is free.
 ///
 /// # Errors
 ///
-/// The name has something else.
+/// An error if another object has the name.
 pub(super) fn has_verdicts(
     database: &Database,
     table: &SqliteTable,
@@ -68,8 +69,7 @@ pub(super) fn has_verdicts(
     Err(database.in_the_way(reason).with_advice(ANOTHER_NAME))
 }
 
-/// Returns the name of the table in which verdicts wait for the commit of the store that they
-/// belong to.
+/// Returns the name of the table in which verdicts wait for the store's commit.
 pub(super) fn pending_name(name: &str) -> String {
     format!("{name}_pending")
 }

@@ -1,4 +1,4 @@
-//! Rows as lines of JSON.
+//! Converts rows to lines of JSON.
 
 use rusqlite::Row;
 use rusqlite::types::ValueRef;
@@ -7,9 +7,8 @@ use super::table::{ReadColumn, SqliteSelection};
 use crate::bad_document::BadDocument;
 use crate::json_line::{push, push_digits, push_name};
 
-/// Returns the line of the row that the statement of a selection is at, or describes the row's
-/// fault. If `is_whole`, the line has all columns, otherwise those that are asked for and are not
-/// null.
+/// Returns the line for the current row of a statement, or describes the row's fault. If
+/// `is_whole`, the line has all columns, and otherwise the requested ones that are not null.
 pub(super) fn line(
     row: &Row<'_>,
     selection: &SqliteSelection,
@@ -41,7 +40,7 @@ fn push_value(
         ValueRef::Blob(bytes) if !column.is_text => push_digits(json, bytes),
         ValueRef::Text(bytes) | ValueRef::Blob(bytes) => match std::str::from_utf8(bytes) {
             Ok(text) => push(json, text),
-            // SQLite takes any bytes for a text.
+            // SQLite accepts any bytes as text.
             Err(_) if !column.is_text => push_digits(json, bytes),
             Err(error) => {
                 let (name, position) = (&column.name, error.valid_up_to() + 1);

@@ -1,18 +1,18 @@
-//! The comment by which tables of verdicts are known.
+//! The comment that identifies tables of verdicts.
 
-/// The beginning and the end of the comment by which tables of verdicts are known: SQLite keeps a definition as it was
-/// written.
+/// The beginning and the end of the comment. SQLite keeps definitions as they were written.
 const BEGIN: &str = "/* resemblance verdicts of ";
 const END: &str = " */";
 
 /// Returns the comment for verdicts on the rows of a table.
 pub(super) fn marker(table: &str) -> String {
     let name = serde_json::Value::from(table).to_string();
-    // The name of a table may have the end of a comment in it.
+    // The name of a table may contain the end of a comment.
     format!("{BEGIN}{}{END}", name.replace('/', "\\/"))
 }
 
-/// Returns the table on whose rows a table that was defined so has verdicts, if it has any.
+/// Returns the table to which the verdicts of a table with this definition refer, if it is a table
+/// of verdicts.
 pub(super) fn source_of_verdicts(sql: &str) -> Option<String> {
     let (_, rest) = sql.split_once(BEGIN)?;
     let (name, _) = rest.split_once(END)?;

@@ -1,8 +1,9 @@
-//! SQLite databases: the rows of a table or view as lines of JSON, and tables of verdicts beside it.
+//! SQLite databases: reads the rows of a table or view as lines of JSON, and writes tables of
+//! verdicts beside it.
 //!
 //! `database` opens files and reports errors, `table` selects the table and its columns, `rows`
-//! reads it on a separate thread, and `verdicts` writes. Readers of a corpus import `SqliteRows`,
-//! verbs the tables of verdicts.
+//! reads it on a separate thread, and `verdicts` writes. Readers of a corpus import `SqliteRows`;
+//! commands import the tables of verdicts.
 
 mod database;
 mod definition;

@@ -1,5 +1,5 @@
-//! The rows of a table, read on a separate thread: a statement cannot leave the place where it was
-//! made.
+//! Reads the rows of a table on a separate thread, because a statement cannot move to another
+//! thread.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,20 +21,21 @@ use crate::reading::{Opening, Source, SourceReading};
 use crate::record::CorpusRecord;
 use crate::settings::SourceKind;
 
-/// Rows that are handed over together.
+/// The maximum number of rows in a batch.
 const ROWS_TOGETHER: usize = 256;
 
-/// The bytes of their lines, but for the last.
+/// The maximum number of bytes in a batch, before its last line.
 const BYTES_TOGETHER: usize = 1 << 20;
 
-/// Batches that are read ahead.
+/// The number of batches that are read ahead.
 const BATCHES_AHEAD: usize = 2;
 
 /// A row.
 pub(super) struct SqliteRow {
-    /// The columns that are asked for. Its line is the number that SQLite has for the row; else its own, from 1.
+    /// The requested columns. The line number is SQLite's number of the row, or a count from 1 if
+    /// it has none.
     pub(super) record: CorpusRecord,
-    /// The line of all columns, where that is wanted.
+    /// The line with all columns, if it is requested.
     whole: Option<Bytes>,
 }
 
@@ -44,19 +45,20 @@ impl SqliteRow {
     }
 }
 
-/// The form of records that rows become.
+/// How rows become records.
 #[derive(Clone, Copy)]
 pub(super) struct RowForm {
     /// The number of the source.
     pub(super) source: usize,
-    /// A longer line is a bad document.
+    /// The maximum length of a line. A longer one is a bad document.
     pub(super) max_bytes: u64,
-    /// All columns are wanted too.
+    /// True if lines with all columns are requested too.
     pub(super) is_whole: bool,
 }
 
 impl RowForm {
-    /// The row that the statement of a selection is at; `number` is its own, from 1, among those that were read.
+    /// Converts the current row of a statement. `number` is its position, from 1, among the rows
+    /// that were read.
     pub(super) fn row(
         &self,
         row: &Row<'_>,
@@ -84,21 +86,21 @@ impl RowForm {
     }
 }
 
-/// Some rows; none of them at the end.
+/// Some rows, or none at the end.
 type RowBatch = Result<Vec<SqliteRow>, rusqlite::Error>;
 
-/// The rows of a table in their order: all of them as they are when the first is read, or those
-/// from a number on.
+/// The rows of a table in order: either all, as of the time the first is read, or those beginning
+/// with a number.
 struct SqliteRows {
     name: PathBuf,
-    /// The file, if it was opened as one that does not change.
+    /// The file, if it was opened as unchanging.
     unchanging: Option<UnchangingFile>,
-    /// Gone once nothing more is wanted.
+    /// `None` when no more rows are wanted.
     batches: Option<Receiver<RowBatch>>,
     batch: vec::IntoIter<SqliteRow>,
     interrupt: InterruptHandle,
     reader: Option<JoinHandle<()>>,
-    /// The length of the file, the bytes that are counted of it, and where.
+    /// The length of the file, the number of its bytes counted as read, and the counter.
     file_bytes: u64,
     counted_bytes: u64,
     bytes_read: Arc<AtomicU64>,
@@ -175,7 +177,7 @@ pub(crate) fn open(
 impl Source for SqliteRows {
     fn next(&mut self, reading: &mut SourceReading) -> Result<Option<CorpusRecord>, CorpusError> {
         Ok(self.next_row()?.map(|row| {
-            // The requested content is checked, whatever else is given.
+            // The checksum covers the requested columns, whatever else is read.
             reading.count_document(SourceKind::Sqlite, &row.record);
             match row.whole {
                 Some(bytes) => row.record.with_bytes(bytes),
@@ -186,7 +188,7 @@ impl Source for SqliteRows {
 }
 
 impl SqliteRows {
-    /// The next row, or nothing after the last.
+    /// Returns the next row, or nothing after the last.
     fn next_row(&mut self) -> Result<Option<SqliteRow>, CorpusError> {
         loop {
             if let Some(row) = self.batch.next() {
@@ -199,7 +201,7 @@ impl SqliteRows {
                     if let Some(unchanging) = &self.unchanging {
                         unchanging.must_be_unchanged(&self.name)?;
                     }
-                    // The file may be longer than the lines of its rows, or shorter.
+                    // The file may be longer or shorter than the lines of its rows.
                     self.count(u64::MAX);
                     self.batches = None;
                 }
@@ -224,12 +226,12 @@ impl SqliteRows {
 }
 
 impl Drop for SqliteRows {
-    /// Ends the thread, and with it the lock on the database.
+    /// Ends the thread and releases its lock on the database.
     fn drop(&mut self) {
         self.batches = None;
         self.interrupt.interrupt();
         if let Some(reader) = self.reader.take() {
-            // A panic there was already noticed, as an end that did not arrive.
+            // A panic of the thread has already been noticed, because the end did not arrive.
             let _ = reader.join();
         }
     }
@@ -240,7 +242,7 @@ struct RowReading {
     database: Database,
     selection: SqliteSelection,
     form: RowForm,
-    /// The first row that is read, of a table whose rows have numbers; otherwise all are.
+    /// The number of the first row to read, if rows have numbers; otherwise all are read.
     rows_from: Option<i64>,
     sender: SyncSender<RowBatch>,
 }
@@ -251,11 +253,11 @@ impl RowReading {
             (Some(first), Some(rowid)) => self.read_from(first, rowid),
             _ => self.read_all(),
         };
-        // Nobody listens once the caller has stopped.
+        // If the caller has stopped, nothing receives it.
         let _ = self.sender.send(read.map(|()| Vec::new()));
     }
 
-    /// Reads with one statement, and so the table at one point in time.
+    /// Reads with one statement, which sees the table at one point in time.
     fn read_all(&self) -> rusqlite::Result<()> {
         let mut statement = self.database.connection.prepare(&self.selection.sql())?;
         let mut rows = statement.query([])?;
@@ -269,10 +271,11 @@ impl RowReading {
         }
     }
 
-    /// A statement for each batch: between two of them others may write, such as the one who waits for these rows.
+    /// Reads with one statement for each batch. Between two of them other processes may write, such
+    /// as the one that waits for these rows.
     fn read_from(&self, mut first: i64, rowid: &str) -> rusqlite::Result<()> {
         let connection = &self.database.connection;
-        // Rows that are added while these are read are left for the next time.
+        // Rows that are added meanwhile are left for the next time.
         let sql = self.selection.table.last_row_sql(rowid);
         let last: Option<i64> = connection.query_row(&sql, [], |row| row.get(0))?;
         let Some(last) = last else {
@@ -296,7 +299,7 @@ impl RowReading {
         Ok(())
     }
 
-    /// The next rows; `first` is the number of the first where SQLite has none.
+    /// Returns the next rows. `first` is the number of the first one if SQLite has no numbers.
     fn batch(&self, rows: &mut Rows<'_>, first: i64) -> rusqlite::Result<Vec<SqliteRow>> {
         let mut batch = Vec::new();
         let mut bytes = 0;

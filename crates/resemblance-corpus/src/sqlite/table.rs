@@ -10,22 +10,22 @@ use crate::error::CorpusError;
 use crate::settings::CorpusSettings;
 use crate::source::CorpusSource;
 
-/// The names that SQLite has for the number of a row, unless columns have them.
+/// SQLite's names for the number of a row, unless columns have these names.
 const ROWID_NAMES: [&str; 3] = ["rowid", "_rowid_", "oid"];
 
 /// A table or view of a database.
 pub(super) struct SqliteTable {
     pub(super) name: String,
     pub(super) columns: Vec<String>,
-    /// The name of the number of its rows, if they have one.
+    /// The name for the number of a row, if rows have numbers.
     pub(super) rowid: Option<&'static str>,
-    /// The columns of the primary key of a table without numbers of rows.
+    /// The columns of the primary key, for a table without row numbers.
     primary_key: Vec<String>,
-    /// Its order and its columns are those of its definition.
+    /// True if the table is a view, whose definition determines its order and columns.
     is_view: bool,
 }
 
-/// A table of the schema.
+/// A table in the database's schema.
 struct ListedTable {
     name: String,
     kind: String,
@@ -34,7 +34,7 @@ struct ListedTable {
 }
 
 impl SqliteTable {
-    /// The table that the settings name, or the only one.
+    /// Returns the table that the settings name, or the only one.
     pub(super) fn choose(
         database: &Database,
         settings: &CorpusSettings,
@@ -58,7 +58,7 @@ impl SqliteTable {
                 ))),
             };
         };
-        // SQLite does not distinguish upper from lower case in names.
+        // SQLite ignores case in names.
         let mut named = all
             .iter()
             .filter(|table| table.name.eq_ignore_ascii_case(name));
@@ -71,7 +71,7 @@ impl SqliteTable {
         }
     }
 
-    /// Returns the statement that selects the greatest number of a row, or null.
+    /// Returns the statement that selects the greatest row number, or null.
     pub(super) fn last_row_sql(&self, rowid: &str) -> String {
         format!("SELECT max({rowid}) FROM main.{}", quoted(&self.name))
     }
@@ -97,24 +97,24 @@ impl SqliteTable {
     }
 }
 
-/// The columns that are read of a table.
+/// The columns of a table to read.
 pub(super) struct SqliteSelection {
     pub(super) table: SqliteTable,
-    /// The columns in the order in which they are read, behind the number of the row.
+    /// The columns in reading order, after the row number.
     pub(super) read: Vec<ReadColumn>,
 }
 
-/// A column that is read.
+/// A column to read.
 pub(super) struct ReadColumn {
     pub(super) name: String,
-    /// It is a text or a key: bytes in it are UTF-8.
+    /// True for a text or a key, whose bytes are UTF-8.
     pub(super) is_text: bool,
-    /// Documents are made of it; else it is only written.
+    /// True if documents use the column; otherwise it is only written.
     pub(super) is_asked_for: bool,
 }
 
 impl SqliteSelection {
-    /// The columns that are asked for, or all of them; a bad document if a column is missing.
+    /// Selects the requested columns, or all. A missing column is an error.
     pub(super) fn new(
         table: SqliteTable,
         settings: &CorpusSettings,
@@ -131,7 +131,7 @@ impl SqliteSelection {
             is_text: is_text(name),
             is_asked_for: paths.contains(&name.as_str()),
         });
-        // The columns that are asked for may decide how a view is computed, and so the order of its rows.
+        // The selected columns may change how SQLite computes a view, and so the order of its rows.
         let read_all = is_whole || table.is_view;
         Ok(Self {
             read: read
@@ -141,12 +141,12 @@ impl SqliteSelection {
         })
     }
 
-    /// All rows.
+    /// Returns the statement for all rows.
     pub(super) fn sql(&self) -> String {
         self.select("")
     }
 
-    /// Rows from one number up to another.
+    /// Returns the statement for the rows in a range of numbers.
     pub(super) fn piece_sql(&self, rowid: &str) -> String {
         self.select(&format!(" WHERE {rowid} BETWEEN ?1 AND ?2"))
     }
@@ -166,7 +166,7 @@ impl SqliteSelection {
     }
 }
 
-/// The names of all columns of the table of a source.
+/// Returns the names of all columns of a source's table.
 pub(crate) fn column_names(
     source: &CorpusSource,
     settings: &CorpusSettings,
@@ -175,7 +175,7 @@ pub(crate) fn column_names(
     Ok(SqliteTable::choose(&database, settings)?.columns)
 }
 
-/// All tables and views but those that SQLite keeps for itself.
+/// Returns all tables and views except SQLite's internal ones.
 fn list(database: &Database) -> rusqlite::Result<Vec<ListedTable>> {
     let mut statement = database.connection.prepare(
         "SELECT l.name, l.type, l.wr, s.sql FROM pragma_table_list AS l \
@@ -200,9 +200,9 @@ fn list(database: &Database) -> rusqlite::Result<Vec<ListedTable>> {
 /// A column of a table.
 struct ListedColumn {
     name: String,
-    /// Its place in the primary key, from 1; 0 if it is not part of it.
+    /// The position in the primary key, from 1, or 0 outside of it.
     key_place: i64,
-    /// It is an argument of a virtual table.
+    /// True for an argument of a virtual table.
     is_hidden: bool,
 }
 

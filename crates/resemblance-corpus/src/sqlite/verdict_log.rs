@@ -1,9 +1,9 @@
 //! Tables of verdicts that grow with a store.
 //!
-//! A verdict must not be published before the store has its document, and must not be lost with the
-//! process. So the verdicts of a commit are first written to a separate table; then the store
-//! commits; then they move to their table. Whoever finds some of them waiting asks the store
-//! whether its commit was made.
+//! A verdict must not be published before the store contains its document, and must not be lost if
+//! the process dies. The verdicts of a commit are therefore first written to a separate table; then
+//! the store commits; then the verdicts move to their final table. A process that finds pending
+//! verdicts asks the store whether its commit took place.
 
 use rusqlite::{Transaction, TransactionBehavior, params};
 
@@ -20,16 +20,17 @@ pub struct VerdictLog {
     database: Database,
     table: SqliteTable,
     name: String,
-    /// The name of the table in which verdicts wait.
+    /// The name of the table of pending verdicts.
     pending: String,
 }
 
 impl VerdictLog {
-    /// Opens the verdicts of this name beside the table that the settings choose.
+    /// Opens the verdicts with this name beside the table that the settings select.
     ///
     /// # Errors
     ///
-    /// The database cannot be read or written, its rows have no numbers, or the name has something else.
+    /// An error if the database cannot be read or written, if its rows have no numbers, or if
+    /// another object has the name.
     pub fn open(
         source: &CorpusSource,
         settings: &CorpusSettings,
@@ -54,11 +55,12 @@ impl VerdictLog {
         Ok(log)
     }
 
-    /// The number of the first row that may have no verdict.
+    /// Returns the number of the first row that may have no verdict.
     ///
     /// # Errors
     ///
-    /// The database cannot be read, or the greatest number that a row can have has a verdict.
+    /// An error if the database cannot be read, or if the greatest possible row number has a
+    /// verdict.
     pub fn next_row(&self) -> Result<i64, CorpusError> {
         if !self.has(&self.name)? {
             return Ok(i64::MIN);
@@ -74,12 +76,12 @@ impl VerdictLog {
         next.ok_or_else(|| self.database.bad(message))
     }
 
-    /// Returns the documents that the store has according to the waiting verdicts; `None` if none
-    /// waits.
+    /// Returns the documents that the store contains according to the pending verdicts, or `None`
+    /// if none is pending.
     ///
     /// # Errors
     ///
-    /// The database cannot be read.
+    /// An error if the database cannot be read.
     pub fn waiting(&self) -> Result<Option<Vec<WaitingDocument>>, CorpusError> {
         if !self.has(&self.pending)? {
             return Ok(None);
@@ -105,11 +107,12 @@ impl VerdictLog {
         read().map_err(|e| self.database.failed(&e))
     }
 
-    /// Writes verdicts down, durably, to wait for the commit of the store; those that waited before are forgotten.
+    /// Writes verdicts durably as pending until the store commits. Drops those that were pending
+    /// before.
     ///
     /// # Errors
     ///
-    /// The database cannot be written.
+    /// An error if the database cannot be written.
     pub fn prepare(&self, verdicts: &[Verdict]) -> Result<(), CorpusError> {
         self.change(|| {
             let pending = quoted(&self.pending);
@@ -121,11 +124,11 @@ impl VerdictLog {
         })
     }
 
-    /// Moves the verdicts that wait to the others, durably.
+    /// Moves the pending verdicts durably to their final table.
     ///
     /// # Errors
     ///
-    /// The database cannot be written.
+    /// An error if the database cannot be written.
     pub fn publish(&self) -> Result<(), CorpusError> {
         let (name, pending) = (quoted(&self.name), quoted(&self.pending));
         self.change(|| {
@@ -137,11 +140,11 @@ impl VerdictLog {
         })
     }
 
-    /// Leaves the table of verdicts, and nothing beside it.
+    /// Removes everything except the table of verdicts.
     ///
     /// # Errors
     ///
-    /// The database cannot be written.
+    /// An error if the database cannot be written.
     pub fn finish(self) -> Result<(), CorpusError> {
         if self.has(&self.name)? && !self.has(&self.pending)? {
             return Ok(());
@@ -153,12 +156,12 @@ impl VerdictLog {
         })
     }
 
-    /// Returns true if, according to a verdict on another row, the store has the document with this
-    /// id for it.
+    /// Returns true if a verdict on another row states that the store contains the document with
+    /// this id because of that row.
     ///
     /// # Errors
     ///
-    /// The database cannot be read.
+    /// An error if the database cannot be read.
     pub fn is_kept(&self, document: u64) -> Result<bool, CorpusError> {
         if !self.has(&self.name)? {
             return Ok(false);
@@ -174,18 +177,18 @@ impl VerdictLog {
         definition::has_verdicts(&self.database, &self.table, name)
     }
 
-    /// Makes a change in one transaction.
+    /// Runs a change in one transaction.
     fn change(&self, change: impl FnOnce() -> Result<(), CorpusError>) -> Result<(), CorpusError> {
         let connection = &self.database.connection;
         let failed = |error| self.database.failed(&error);
-        // An error rolls it back as it is dropped.
+        // On an error, dropping the transaction rolls it back.
         let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)
             .map_err(failed)?;
         change()?;
         transaction.commit().map_err(failed)
     }
 
-    /// Makes the tables that are not there, and the index by which a document is found.
+    /// Creates missing tables, and the index that finds a document.
     fn create(&self) -> Result<(), CorpusError> {
         let more = ", document INTEGER NOT NULL, document_key BLOB NOT NULL";
         for (name, more) in [(&self.name, ""), (&self.pending, more)] {
@@ -223,7 +226,7 @@ impl VerdictLog {
     }
 }
 
-/// The name of a cluster whose survivor a store has.
+/// Returns the name of a cluster whose survivor is in a store.
 fn cluster(document: u64) -> String {
     format!("store:{document}")
 }

@@ -1,4 +1,5 @@
-//! Tables of verdicts that are written whole: one row for each document of another table of the same database.
+//! Tables of verdicts that are written as a whole: one row for each document of another table in
+//! the same database.
 
 use itertools::Itertools;
 use rusqlite::types::Value;
@@ -15,19 +16,19 @@ use crate::record::{CorpusRecord, ReadTotals};
 use crate::settings::CorpusSettings;
 use crate::source::CorpusSource;
 
-/// A table of verdicts that is to be written, and may be.
+/// A table of verdicts to write.
 pub struct VerdictTable {
     source: CorpusSource,
     name: String,
 }
 
 impl VerdictTable {
-    /// A table of this name beside the one that the settings choose. One that is there has verdicts on the same
-    /// table, and is overwritten only if `force`.
+    /// Prepares a table with this name beside the table that the settings select. An existing table
+    /// of verdicts on the same table is overwritten only if `force` is true.
     ///
     /// # Errors
     ///
-    /// The database cannot be read or written, or the name is not free.
+    /// An error if the database cannot be read or written, or the name is not free.
     pub fn new(
         source: &CorpusSource,
         settings: &CorpusSettings,
@@ -48,14 +49,14 @@ impl VerdictTable {
         })
     }
 
-    /// Rereads the only source of a corpus, and writes a row for each record for which
-    /// `is_document` returns true, by its number from 0, with the values of these columns. Returns
-    /// false, and writes nothing, if this reading differed from `totals`.
+    /// Rereads the only source of a corpus, and writes a row with the values of these columns for
+    /// each record for which `is_document` returns true, given its number from 0. Returns false,
+    /// and writes nothing, if this reading differed from `totals`.
     ///
     /// # Errors
     ///
-    /// The database cannot be read or written, two documents without numbers have one key, or `is_document` fails: then
-    /// nothing is written.
+    /// An error if the database cannot be read or written, if two documents without numbers have
+    /// the same key, or if `is_document` fails. Nothing is then written.
     pub fn write<E: From<CorpusError>>(
         &self,
         corpus: &Corpus,
@@ -63,7 +64,7 @@ impl VerdictTable {
         totals: ReadTotals,
         is_document: impl FnMut(u64) -> Result<bool, E>,
     ) -> Result<bool, E> {
-        // Changes that are not committed when the connection closes are undone.
+        // Uncommitted changes are undone when the connection closes.
         let database = Database::open(&self.source, DatabaseUse::Writing)?;
         database.execute("BEGIN IMMEDIATE")?;
         let table = SqliteTable::choose(&database, &corpus.settings)?;
@@ -90,7 +91,7 @@ impl VerdictTable {
     }
 }
 
-/// A table of verdicts that is being written.
+/// A table of verdicts that is being filled.
 struct VerdictFilling<'a> {
     database: &'a Database,
     selection: &'a SqliteSelection,

@@ -1,4 +1,4 @@
-//! Arrow IPC: files, and streams, which the library `datasets` writes.
+//! Arrow IPC: files, and streams as the library `datasets` writes them.
 
 use std::io::{BufReader, Read, Write};
 use std::sync::Arc;
@@ -18,19 +18,19 @@ use super::table_input::TableInput;
 use crate::changes::{AddedColumn, ColumnValues};
 use crate::error::CorpusError;
 
-/// The bytes at the beginning and at the end of a file; a stream has none.
+/// The bytes at the beginning and the end of a file. A stream has none.
 const FILE_MAGIC: &[u8] = b"ARROW1";
 
-/// The length of the footer, and the magic bytes, with which a file ends.
+/// The length of what follows the footer: the footer's length and the magic bytes.
 const FILE_END_BYTES: u64 = 10;
 
 /// The maximum number of bytes that one compressed byte can represent: lz4 adds 255 to a length,
-/// and zstd makes a block of 128 KiB of four bytes.
+/// and zstd encodes a block of 128 KiB in four bytes.
 const LZ4_RATIO: u64 = 255;
 const ZSTD_RATIO: u64 = 32_768;
 
-/// The facts that the heads of a file's messages contain. Every length in them is known to be possible, so that
-/// decoders, which make room for what a head announces, may read the file.
+/// What the headers of a file's messages state. Every length in it has been checked to be possible.
+/// Decoders, which allocate what a header announces, may therefore read the file.
 pub(super) struct IpcOutline {
     is_file: bool,
     pub(super) schema: Arc<Schema>,
@@ -39,7 +39,7 @@ pub(super) struct IpcOutline {
 }
 
 impl IpcOutline {
-    /// Reads the head of each message, and of compressed columns their lengths.
+    /// Reads the header of each message, and the lengths of compressed columns.
     pub(super) fn read(file: &TableFile) -> Result<Self, CorpusError> {
         let is_file = file.begins_with(FILE_MAGIC)?;
         let mut heads = IpcHeads {
@@ -66,7 +66,7 @@ impl IpcOutline {
     }
 }
 
-/// Reads the heads of messages.
+/// Reads the headers of messages.
 struct IpcHeads {
     input: BufReader<TableInput>,
     position: u64,
@@ -104,8 +104,8 @@ impl IpcHeads {
         Ok(schema)
     }
 
-    /// Reads the messages of a stream, which must end with its mark: without one, a whole stream
-    /// cannot be distinguished from one that was cut between two batches.
+    /// Reads the messages of a stream, which must end with its mark. Without the mark, a whole
+    /// stream cannot be distinguished from one that was cut between two batches.
     fn read_stream(&mut self) -> Result<Schema, ArrowError> {
         let mut schema = None;
         while let Some(head) = self.next_head()? {
@@ -124,7 +124,7 @@ impl IpcHeads {
         schema.ok_or_else(|| ArrowError::ParseError("it has no schema".into()))
     }
 
-    /// Returns the head of the next message, or nothing at the end of a stream.
+    /// Returns the header of the next message, or nothing at the end of a stream.
     fn next_head(&mut self) -> Result<Option<Vec<u8>>, ArrowError> {
         const CONTINUATION: [u8; 4] = [0xff; 4];
         if self.position == self.length {
@@ -134,7 +134,7 @@ impl IpcHeads {
                     .into(),
             ));
         }
-        // Older streams have no such mark before the length; at the end of a stream this is 0.
+        // Older streams lack this mark before the length. At the end of a stream the length is 0.
         let mut word: [u8; 4] = self.array()?;
         if word == CONTINUATION {
             word = self.array()?;
@@ -145,8 +145,8 @@ impl IpcHeads {
         }
     }
 
-    /// Counts a message, and passes over its body. An error if it does not lie in the file, or declares more than its
-    /// bytes can hold.
+    /// Counts a message and skips its body. Returns an error if the message is not within the file,
+    /// or declares more than its bytes can hold.
     fn check(&mut self, head: &[u8], body: u64, body_bytes: u64) -> Result<(), ArrowError> {
         let end = body.checked_add(body_bytes);
         let end = end
@@ -176,7 +176,7 @@ impl IpcHeads {
         self.go_to(end)
     }
 
-    /// Returns the length of a compressed buffer after decompression, which is written before it.
+    /// Returns the decompressed length of a compressed buffer, which precedes it.
     fn uncompressed_bytes(
         &mut self,
         compression: CompressionType,
@@ -207,7 +207,7 @@ impl IpcHeads {
         if position > self.length {
             return Err(beyond_end());
         }
-        // Files are shorter than half of what these numbers hold.
+        // Files are shorter than half the range of these numbers.
         let distance = position
             .cast_signed()
             .wrapping_sub(self.position.cast_signed());
@@ -244,7 +244,7 @@ fn length(number: i64) -> Result<u64, ArrowError> {
     u64::try_from(number).map_err(|_| ArrowError::ParseError("a length below zero".into()))
 }
 
-/// Opens the batches of a file or stream, of all columns or those with these numbers.
+/// Opens the batches of a file or stream, with all columns or those with these numbers.
 pub(super) fn batches(
     file: &TableFile,
     outline: &IpcOutline,
@@ -259,15 +259,15 @@ pub(super) fn batches(
     })
 }
 
-/// A file or stream that is written.
+/// A file or stream that is being written.
 pub(super) enum IpcWriter<W: Write> {
     File(Box<FileWriter<W>>),
     Stream(Box<StreamWriter<W>>),
 }
 
 impl<W: Write> IpcWriter<W> {
-    /// Begins one like the input: a file or a stream, with its schema, more columns if there are any, metadata and
-    /// compression.
+    /// Begins a file or stream like the input, with its schema, metadata and compression, and
+    /// additional columns if there are any.
     pub(super) fn create<E>(
         input: &TableFile,
         output: W,
@@ -305,7 +305,7 @@ impl<W: Write> IpcWriter<W> {
     }
 }
 
-/// A schema with more columns.
+/// Returns a schema with additional columns.
 pub(super) fn schema_with(schema: &Schema, added: &[AddedColumn]) -> Schema {
     let mut fields: Vec<_> = schema.fields().iter().cloned().collect();
     fields.extend(added.iter().map(|column| {
@@ -320,7 +320,7 @@ pub(super) fn schema_with(schema: &Schema, added: &[AddedColumn]) -> Schema {
     Schema::new_with_metadata(fields, schema.metadata().clone())
 }
 
-/// Rows with more columns; the number of the first in the corpus is `first`.
+/// Returns rows with additional columns. `first` is the number of the first row in the corpus.
 pub(super) fn with_more(
     rows: &RecordBatch,
     added: &[AddedColumn],

@@ -1,4 +1,4 @@
-//! Values of columns as JSON.
+//! Converts values of columns to JSON.
 
 use std::borrow::Cow;
 use std::io::Write as _;
@@ -22,7 +22,7 @@ type ArrowResult<T> = Result<T, ArrowError>;
 
 const NANOSECONDS_PER_DAY: i128 = 86_400_000_000_000;
 
-/// True if values of this type can be written.
+/// Returns true if values of this type can be converted.
 pub(super) fn is_written(data_type: &DataType) -> bool {
     match data_type {
         DataType::List(field) | DataType::LargeList(field) | DataType::FixedSizeList(field, _) => {
@@ -57,7 +57,7 @@ pub(super) fn is_written(data_type: &DataType) -> bool {
     }
 }
 
-/// True if values of this type are strings.
+/// Returns true if values of this type are strings.
 pub(super) fn is_text(data_type: &DataType) -> bool {
     match data_type {
         DataType::Dictionary(_, values) => is_text(values),
@@ -65,7 +65,8 @@ pub(super) fn is_text(data_type: &DataType) -> bool {
     }
 }
 
-/// Returns the number of bytes that the texts of a dictionary take if each row gets its own; 0 for other columns.
+/// Returns the number of bytes that the texts of a dictionary column take if each row gets a copy.
+/// Returns 0 for other columns.
 fn expanded_bytes(column: &ArrayRef) -> u64 {
     let Some(dictionary) = column.as_any_dictionary_opt() else {
         return 0;
@@ -82,14 +83,14 @@ fn expanded_bytes(column: &ArrayRef) -> u64 {
     }
 }
 
-/// Returns a line of JSON for each row, and the number of these rows: the first ones, up to the one with which the lines
-/// have `max_bytes`. A null is a field that is not there.
+/// Returns lines of JSON for the first rows, until they have `max_bytes`, and the number of these
+/// rows. A null becomes a missing field.
 pub(super) fn lines(batch: &RecordBatch, max_bytes: u64) -> ArrowResult<(Vec<u8>, usize)> {
     let columns = batch
         .columns()
         .iter()
         .map(|column| match expanded_bytes(column) > max_bytes {
-            // Its values are looked up row by row.
+            // The values are looked up row by row.
             true => Ok(Arc::clone(column)),
             false => column_values(column),
         })
@@ -105,11 +106,11 @@ pub(super) fn lines(batch: &RecordBatch, max_bytes: u64) -> ArrowResult<(Vec<u8>
     Ok((json, rows))
 }
 
-/// Returns the keys that a column of ids holds, by the rule for the rows of files; `None` for a null.
+/// Returns the keys in a column of ids, by the same rule as for rows of files. `None` is a null.
 ///
 /// # Errors
 ///
-/// Returns the number of the first row without a valid key, from 0, and a description of the fault.
+/// The number of the first row without a valid key, from 0, and a description of the fault.
 pub fn column_keys(
     name: &str,
     column: &ArrayRef,
@@ -140,11 +141,11 @@ fn key_of_json(name: &str, json: &[u8]) -> Result<Option<Vec<u8>>, BadDocument> 
     Ok(line::key_of(name, value)?.map(Cow::into_owned))
 }
 
-/// Returns the values themselves of a column that numbers them.
+/// Replaces the numbers of a dictionary column by its values.
 ///
 /// # Errors
 ///
-/// A number of a value that is not there.
+/// An error if a number has no value.
 pub fn column_values(column: &ArrayRef) -> ArrowResult<ArrayRef> {
     match column.as_any_dictionary_opt() {
         Some(numbered) => arrow_select::take::take(numbered.values(), numbered.keys(), None),
@@ -224,7 +225,7 @@ fn number<T: ArrowPrimitiveType>(column: &dyn Array, row: usize) -> T::Native {
     column.as_primitive::<T>().value(row)
 }
 
-/// Since 1970.
+/// Returns the time since 1970.
 fn nanoseconds(column: &dyn Array, unit: TimeUnit, row: usize) -> i128 {
     let (value, factor) = match unit {
         TimeUnit::Second => (number::<TimestampSecondType>(column, row), 1_000_000_000),
@@ -235,7 +236,7 @@ fn nanoseconds(column: &dyn Array, unit: TimeUnit, row: usize) -> i128 {
     i128::from(value) * factor
 }
 
-/// A time in UTC, which one without a zone counts as.
+/// Appends a time in UTC. A time without a zone counts as UTC.
 fn push_time(json: &mut Vec<u8>, nanoseconds: i128) -> ArrowResult<()> {
     let time = Timestamp::from_nanosecond(nanoseconds)
         .map_err(|e| ArrowError::ParseError(e.to_string()))?;
@@ -254,7 +255,7 @@ fn push_list(json: &mut Vec<u8>, elements: &dyn Array) -> ArrowResult<()> {
     Ok(())
 }
 
-/// An object of the keys and values of a map.
+/// Appends an object with the keys and values of a map.
 fn push_map(json: &mut Vec<u8>, entries: &StructArray) -> ArrowResult<()> {
     let [keys, values] = entries.columns() else {
         return Err(ArrowError::SchemaError(

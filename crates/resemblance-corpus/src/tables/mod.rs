@@ -1,7 +1,7 @@
 //! Tables of columns: Parquet files, and Arrow IPC files and streams.
 //!
-//! Reading makes a line of JSON of each row, of the columns that are asked for, so that a row is the
-//! document that such a line is. Writing copies rows of a file with all their columns.
+//! Reading converts the requested columns of each row to a line of JSON, so that a row becomes the
+//! same document as that line. Writing copies rows with all their columns.
 
 mod arrow_ipc;
 mod json;

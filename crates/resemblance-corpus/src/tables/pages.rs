@@ -1,4 +1,4 @@
-//! Looks into the pages of Parquet before a decoder makes room for what they declare.
+//! Checks the pages of Parquet before a decoder allocates what they declare.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use parquet::file::serialized_reader::SerializedPageReader;
 
 use super::table_input::{ParquetInput, next_number};
 
-/// Room that the decoder of texts makes for each value of a page of deltas: two lengths.
+/// The bytes that the decoder of texts allocates for each value of a delta page: two lengths.
 const DELTA_VALUE_BYTES: u64 = 8;
 
-/// Returns true for encodings in which a page itself declares how many values it has.
+/// Returns true for encodings in which a page itself declares its number of values.
 pub(super) fn has_own_count(encoding: Encoding) -> bool {
     matches!(
         encoding,
@@ -21,12 +21,13 @@ pub(super) fn has_own_count(encoding: Encoding) -> bool {
     )
 }
 
-/// Returns the number of bytes to which one value of a column chunk may be decoded, if few bytes of a page can stand for
-/// many values: those of the largest value of its dictionary, and of a page of values that begin alike.
+/// Returns the maximum decoded size of one value of a column chunk, if few bytes of a page can
+/// represent many values. These are the largest value of its dictionary, and the values of a page
+/// that share a prefix.
 ///
 /// # Errors
 ///
-/// A page declares more values than its head, or more than there is room for.
+/// An error if a page declares more values than its header, or more than memory allows.
 pub(super) fn largest_repeated(
     input: &Arc<ParquetInput>,
     chunk: &ColumnChunkMetaData,
@@ -45,7 +46,7 @@ pub(super) fn largest_repeated(
     let rows = usize::try_from(rows).map_err(|_| damaged("more rows than memory can hold"))?;
     let mut pages = SerializedPageReader::new(Arc::clone(input), chunk, rows, None)?;
     let mut largest = 0;
-    // Without pages of deltas, the dictionary is all that matters, which comes first.
+    // Without delta pages only the dictionary matters, which is first.
     while let Some(page) = pages.get_next_page()? {
         let bytes = match &page {
             Page::DictionaryPage { buf, .. } => largest_of_dictionary(chunk, buf),
@@ -70,7 +71,7 @@ fn damaged(message: &str) -> ParquetError {
     ParquetError::General(message.into())
 }
 
-/// Returns the length of the longest value of a dictionary. What is wrong with it, the decoder reports.
+/// Returns the length of the longest value of a dictionary. The decoder reports faults.
 fn largest_of_dictionary(chunk: &ColumnChunkMetaData, mut values: &[u8]) -> u64 {
     if chunk.column_type() == Type::FIXED_LEN_BYTE_ARRAY {
         return 0;
@@ -87,14 +88,15 @@ fn largest_of_dictionary(chunk: &ColumnChunkMetaData, mut values: &[u8]) -> u64 
     largest
 }
 
-/// An error if the counts in a page of deltas are more than its head declares, or than there may be room for.
+/// Returns an error if a delta page declares more values than its header, or more than memory
+/// allows.
 fn check_counts(page: &Page, chunk: &ColumnChunkMetaData, memory_bytes: u64) -> Result<()> {
     let max_values = u64::from(page.num_values()).min(memory_bytes / DELTA_VALUE_BYTES);
     let too_short = || damaged("a page of deltas ends in its heads");
     let start = values_start(page, chunk).ok_or_else(too_short)?;
     let mut rest = page.buffer().get(start..).ok_or_else(too_short)?;
     let lists = match page.encoding() {
-        // The lengths of the beginnings that are shared, and those of the rests.
+        // The lengths of the shared prefixes, and those of the suffixes.
         Encoding::DELTA_BYTE_ARRAY => 2,
         _ => 1,
     };
@@ -111,7 +113,7 @@ fn check_counts(page: &Page, chunk: &ColumnChunkMetaData, memory_bytes: u64) -> 
     Ok(())
 }
 
-/// Returns where the values of a page begin, behind the levels.
+/// Returns where the values of a page begin, after the levels.
 fn values_start(page: &Page, chunk: &ColumnChunkMetaData) -> Option<usize> {
     let column = chunk.column_descr();
     let levels = [column.max_rep_level(), column.max_def_level()];
@@ -151,7 +153,7 @@ fn values_start(page: &Page, chunk: &ColumnChunkMetaData) -> Option<usize> {
     }
 }
 
-/// The head of a list of deltas of integers.
+/// The header of a list of integer deltas.
 struct DeltaHead {
     mini_blocks: usize,
     mini_block_values: u64,
@@ -174,11 +176,11 @@ impl DeltaHead {
         })
     }
 
-    /// Passes over the blocks, as the decoder does.
+    /// Skips the blocks, as the decoder does.
     fn skip(&self, rest: &mut &[u8]) -> Option<()> {
         let mut remaining = self.values.saturating_sub(1);
         while remaining > 0 {
-            // The least delta.
+            // The smallest delta.
             next_number(rest)?;
             let (widths, after) = rest.split_at_checked(self.mini_blocks)?;
             let mut bytes = 0_u64;

@@ -1,4 +1,4 @@
-//! Parquet: reading batches of some columns, and copying rows of all.
+//! Parquet: reads batches of some columns, and copies rows with all columns.
 
 use std::io::Write;
 use std::ops::Range;
@@ -39,13 +39,13 @@ use super::table_input::ParquetInput;
 use crate::changes::{AddedColumn, ColumnValues};
 use crate::error::CorpusError;
 
-/// The memory for rows that are decoded together, where one value may be repeated in all of them.
+/// The memory for rows that are decoded together if one value may repeat in all of them.
 const REPEATED_BYTES: u64 = 16 << 20;
 
-/// Values of an added column that are made together.
+/// The number of values of an added column that are computed together.
 const ADDED_TOGETHER: usize = 1024;
 
-/// The schema of a file as Arrow has it, by its own types alone.
+/// Loads the metadata, with the Arrow schema that follows from the file's own types.
 pub(super) fn load(file: &ParquetInput) -> Result<(ArrowReaderMetadata, Arc<Schema>)> {
     let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
     let metadata = ArrowReaderMetadata::load(file, options)?;
@@ -54,7 +54,7 @@ pub(super) fn load(file: &ParquetInput) -> Result<(ArrowReaderMetadata, Arc<Sche
     Ok((metadata, schema))
 }
 
-/// Number of rows.
+/// Returns the number of rows.
 pub(super) fn rows(metadata: &ParquetMetaData) -> u64 {
     let groups = metadata.row_groups().iter();
     groups.fold(0, |rows, group| {
@@ -76,7 +76,7 @@ pub(super) fn open(
     })
 }
 
-/// An error if a number of rows or bytes is negative.
+/// Returns an error if a number of rows or bytes is negative.
 fn check_counts(metadata: &ParquetMetaData) -> Result<()> {
     let groups = metadata.row_groups().iter();
     let is_damaged = |group: &RowGroupMetaData| {
@@ -89,22 +89,22 @@ fn check_counts(metadata: &ParquetMetaData) -> Result<()> {
     Ok(())
 }
 
-/// A count, which [`check_counts`] has found not to be negative.
+/// Converts a count that [`check_counts`] has found to be nonnegative.
 fn count(number: i64) -> u64 {
     number.unsigned_abs()
 }
 
-/// The batches of some columns, one row group after the other.
+/// The batches of some columns, one row group after another.
 pub(super) struct GroupBatches {
     file: Arc<ParquetInput>,
     metadata: ArrowReaderMetadata,
-    /// The columns that are read.
+    /// The columns to read.
     columns: Vec<usize>,
     next_group: usize,
     current: Option<ParquetRecordBatchReader>,
 }
 
-/// Returns the batches of the columns on these paths.
+/// Returns the batches of the columns with these paths.
 pub(super) fn batches(
     file: ParquetInput,
     metadata: ArrowReaderMetadata,
@@ -125,7 +125,7 @@ pub(super) fn batches(
     }
 }
 
-/// Accepts pages of deltas where a column lists their encodings.
+/// Accepts delta pages in columns that list their encodings.
 fn expect_counts(file: &ParquetInput, metadata: &ParquetMetaData) {
     let chunks = metadata
         .row_groups()
@@ -140,7 +140,7 @@ fn expect_counts(file: &ParquetInput, metadata: &ParquetMetaData) {
 }
 
 impl GroupBatches {
-    /// Opens a row group, whose rows are decoded few at a time if they are large, or may become so.
+    /// Opens a row group. Its rows are decoded few at a time if they are large or may become large.
     fn open(&self, number: usize) -> Result<ParquetRecordBatchReader> {
         let group = self.metadata.metadata().row_group(number);
         let rows = count(group.num_rows());
@@ -184,19 +184,20 @@ impl Iterator for GroupBatches {
     }
 }
 
-/// Returns the number of rows of a column chunk that are decoded together, where few bytes may stand for many values.
+/// Returns the number of rows of a column chunk to decode together, if few bytes may represent many
+/// values.
 fn rows_repeated(
     file: &Arc<ParquetInput>,
     chunk: &ColumnChunkMetaData,
     rows: u64,
 ) -> Result<usize> {
     let most = REPEATED_BYTES / pages::largest_repeated(file, chunk, rows)?.max(1);
-    // At least one.
+    // At least one row.
     Ok(usize::try_from(most.max(1)).unwrap_or(usize::MAX))
 }
 
-/// Creates a file for rows of files like `input`: with its schema, its metadata, and the
-/// compression and encodings of its columns; and with more columns, if there are any.
+/// Creates a file for rows of files like `input`, with its schema, its metadata, and the
+/// compression and encodings of its columns. Adds columns if there are any.
 pub(super) fn writer<W: Write + Send>(
     input: &ParquetMetaData,
     output: W,
@@ -227,8 +228,8 @@ pub(super) fn writer<W: Write + Send>(
     SerializedFileWriter::new(output, schema, Arc::new(properties.build()))
 }
 
-/// The schema and the key-value metadata of a file with more columns. Readers hold the schema of Arrow in the metadata
-/// against that of the file, so that it gets them, too.
+/// Returns the schema and the key-value metadata of a file with additional columns. Readers compare
+/// the Arrow schema in the metadata with that of the file, so it gets the columns too.
 fn with_more(
     file: &FileMetaData,
     added: &[AddedColumn],
@@ -247,7 +248,7 @@ fn with_more(
     Ok((Arc::new(root.build()?), key_values))
 }
 
-/// Returns the properties with those of one column, as it is in the first row group.
+/// Returns the properties with those of a column in the first row group.
 fn like(
     properties: WriterPropertiesBuilder,
     chunk: &ColumnChunkMetaData,
@@ -279,9 +280,9 @@ fn like(
     }
 }
 
-/// Copies the chosen rows, by their numbers from 0. A row group remains one; it is dropped if none
-/// of its rows is kept. Rows get the added values, if any; these are found by the numbers of the
-/// rows in the corpus. Rows behind these numbers are not read.
+/// Copies the selected rows, given by their numbers from 0. A row group remains one group, and is
+/// dropped if none of its rows is selected. Added values are looked up by the numbers of the rows
+/// in the corpus. Rows after these numbers are not read.
 pub(super) fn copy<W: Write + Send, E>(
     file: &TableFile,
     output: &mut SerializedFileWriter<W>,
@@ -339,7 +340,7 @@ fn next_column<'g, W: Write + Send>(
     group.next_column()?.ok_or_else(missing)
 }
 
-/// Writes a column that is not in the input; `numbers` are those of the rows in the corpus.
+/// Writes a column that is not in the input. `numbers` are the numbers of the rows in the corpus.
 fn add_column<W: Write + Send>(
     group: &mut SerializedRowGroupWriter<'_, W>,
     column: &AddedColumn,
@@ -380,12 +381,12 @@ fn add_values<T: DataType>(
     Ok(())
 }
 
-/// The rows that are copied of a column of a row group.
+/// The rows to copy in one column of a row group.
 struct ColumnCopy<'a> {
     file: &'a TableFile,
-    /// A flag for each row of the group that is read: true if it is kept.
+    /// One flag for each row that is read: true if the row is kept.
     kept: &'a [bool],
-    /// True if the group has more rows, which are not read.
+    /// True if the group has further rows, which are not read.
     is_cut: bool,
     /// The number of rows that are read together.
     together: usize,
@@ -411,8 +412,8 @@ impl ColumnCopy<'_> {
         }
     }
 
-    /// Copies the values of kept rows. A row has one level, or several if it holds a list; of the levels those
-    /// have a value that are as high as they can be.
+    /// Copies the values of kept rows. A row has one level, or several if it holds a list. Only the
+    /// highest level has a value.
     fn values<T: DataType, E>(
         &self,
         mut reader: ColumnReaderImpl<T>,

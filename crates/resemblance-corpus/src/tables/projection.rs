@@ -7,18 +7,18 @@ use crate::bad_document::BadDocument;
 use crate::columns;
 use crate::settings::CorpusSettings;
 
-/// The approximate size in bytes, and the maximum number, of rows that are decoded together.
+/// The approximate size in bytes and the maximum number of rows that are decoded together.
 pub(super) const BATCH_BYTES: u64 = 4 << 20;
 const MAX_BATCH_ROWS: u64 = 1024;
 
-/// Returns the number of rows to decode together, out of `rows` rows that take `bytes` bytes.
+/// Returns the number of rows to decode together, if all `rows` rows take `bytes` bytes.
 pub(super) fn rows_together(bytes: u64, rows: u64) -> usize {
     let row_bytes = (bytes / rows.max(1)).max(1);
-    // No more than `MAX_BATCH_ROWS`.
+    // At most `MAX_BATCH_ROWS`.
     (BATCH_BYTES / row_bytes).clamp(1, MAX_BATCH_ROWS) as usize
 }
 
-/// An error unless the schema has the columns that are asked for, and texts are strings.
+/// Returns an error unless the schema has the requested columns and texts are strings.
 pub(super) fn check(schema: &Schema, settings: &CorpusSettings) -> Result<(), BadDocument> {
     let mut names = Vec::new();
     list_names("", schema.fields(), &mut names);
@@ -39,7 +39,7 @@ pub(super) fn check(schema: &Schema, settings: &CorpusSettings) -> Result<(), Ba
     Ok(())
 }
 
-/// True if a column, whose parts these are, is the one of this path or a part of it.
+/// Returns true if the column with these path components is the one at `path` or a part of it.
 pub(super) fn is_of_path(parts: &[String], path: &str) -> bool {
     let Some((first, others)) = parts.split_first() else {
         return false;
@@ -51,7 +51,7 @@ pub(super) fn is_of_path(parts: &[String], path: &str) -> bool {
     first == path || nested().unwrap_or(false)
 }
 
-/// Returns the field at a path; a name that contains the dots itself takes precedence.
+/// Returns the field at a path. A name that itself contains the dots takes precedence.
 fn find<'f>(fields: &'f Fields, path: &str) -> Option<&'f Field> {
     let named = |name: &str| fields.iter().find(|field| field.name() == name);
     if let Some(field) = named(path) {
@@ -77,7 +77,7 @@ fn list_names(before: &str, fields: &Fields, names: &mut Vec<String>) {
 fn must_be_text(path: &str, field: &Field) -> Result<(), BadDocument> {
     let data_type = field.data_type();
     let advice = match data_type {
-        // A column of nulls has this type.
+        // A column with only nulls has this type.
         DataType::Null => return Ok(()),
         _ if json::is_text(data_type) => return Ok(()),
         DataType::Struct(inner) => {

@@ -1,4 +1,4 @@
-//! The rows of a table as lines of JSON.
+//! Reads the rows of a table as lines of JSON.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,28 +24,27 @@ use crate::settings::{CorpusSettings, SourceKind};
 
 type Batches = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send>;
 
-/// The rows of one table, in their order.
+/// The rows of one table, in order.
 struct TableRows {
     file: TableFile,
     /// The number of the source.
     source: usize,
-    /// A longer line is a bad document.
+    /// The maximum length of a line. A longer one is a bad document.
     max_row_bytes: u64,
     batches: Batches,
-    /// The rest of the batch that was decoded last, and the number of rows of it that are taken together.
+    /// The rest of the last decoded batch, and the number of its rows to convert together.
     batch: Option<(RecordBatch, usize)>,
-    /// Lines that were made and not taken.
+    /// Lines that have not been returned yet.
     lines: Bytes,
     rows: u64,
-    /// The number of the last row that was read.
+    /// The number of the last row returned.
     row: u64,
     decoded_rows: u64,
     counted_bytes: u64,
     bytes_read: Arc<AtomicU64>,
 }
 
-/// Opens a table of columns. Its length and its version show whether a second reading sees the
-/// same.
+/// Opens a table of columns. Its length and version show whether a second reading sees the same.
 pub(crate) fn open(
     opening: &Opening<'_>,
     reading: &mut SourceReading,
@@ -105,7 +104,7 @@ impl Source for TableRows {
     }
 }
 
-/// The batches of the columns that are asked for, and the number of rows.
+/// The batches of the requested columns, and the number of rows.
 type OpenedTable = Result<(Batches, u64), BadDocument>;
 
 fn open_parquet(file: &TableFile, settings: &CorpusSettings) -> Result<OpenedTable, CorpusError> {
@@ -140,7 +139,7 @@ fn open_ipc(file: &TableFile, settings: &CorpusSettings) -> Result<OpenedTable, 
 }
 
 impl TableRows {
-    /// The line of the next row, or nothing after the last.
+    /// Returns the line of the next row, or nothing after the last.
     fn next_line(&mut self) -> Result<Option<Bytes>, CorpusError> {
         loop {
             if let Some(end) = memchr::memchr(b'\n', &self.lines) {
@@ -155,7 +154,7 @@ impl TableRows {
                 return Ok(None);
             };
             let first = batch.slice(0, together.min(batch.num_rows()));
-            // One value of a dictionary may be in all of them.
+            // One value of a dictionary may occur in all of them.
             let (lines, rows) = self.file.decode(|| json::lines(&first, BATCH_BYTES))?;
             self.lines = lines.into();
             let left = batch.num_rows() - rows;
@@ -166,8 +165,8 @@ impl TableRows {
         }
     }
 
-    /// The rows that are left of the batch that was decoded last, or those of the next one, and the number of them that
-    /// are made into lines together.
+    /// Returns the rest of the last decoded batch, or the next batch, and the number of rows to
+    /// convert to lines together.
     fn next_batch(&mut self) -> Result<Option<(RecordBatch, usize)>, CorpusError> {
         if let Some(left) = self.batch.take() {
             return Ok(Some(left));
@@ -176,19 +175,19 @@ impl TableRows {
         let Some(batch) = self.file.decode(|| batches.next().transpose())? else {
             return Ok(None);
         };
-        // The parts of a batch share its memory, and would count all of it.
+        // The parts of a batch share its memory, and each would count all of it.
         let bytes = batch.get_array_memory_size() as u64;
         let together = rows_together(bytes, batch.num_rows() as u64);
         Ok(Some((batch, together)))
     }
 
-    /// Counts as read what share of the file the rows have been.
+    /// Counts as read the share of the file that corresponds to these rows.
     fn count(&mut self, rows: usize) {
         self.decoded_rows += rows as u64;
-        // A file may hold more rows than its head claims, until that is found at its end.
+        // A file may hold more rows than its header states, which is detected only at its end.
         let counted = self.decoded_rows.min(self.rows);
         let share = u128::from(counted) * u128::from(self.file.length);
-        // No more than the length.
+        // At most the length of the file.
         let bytes = (share / u128::from(self.rows.max(1))) as u64;
         self.bytes_read
             .fetch_add(bytes - self.counted_bytes, Ordering::Relaxed);

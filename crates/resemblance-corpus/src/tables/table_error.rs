@@ -10,11 +10,11 @@ use crate::error::CorpusError;
 /// Why rows were not copied.
 #[derive(Debug)]
 pub enum TableError<E> {
-    /// The table is wrong.
+    /// The input table is wrong.
     Input(CorpusError),
-    /// They were not written.
+    /// The output could not be written.
     Output(io::Error),
-    /// The caller did not choose.
+    /// The caller's choice of rows failed.
     Choice(E),
 }
 
@@ -36,7 +36,7 @@ impl<E> From<ArrowError> for TableError<E> {
     }
 }
 
-/// The error of the writer below.
+/// Returns the error of the inner writer.
 pub(super) fn of_parquet(error: ParquetError) -> io::Error {
     match error {
         ParquetError::External(error) => match error.downcast::<io::Error>() {

@@ -1,4 +1,4 @@
-//! An open table, and the data that show whether it is still the same.
+//! An open table, with the data that show whether it has changed.
 
 use std::fs::File;
 use std::io::Read;
@@ -23,15 +23,15 @@ pub(crate) struct TableFile {
     pub(super) name: PathBuf,
     pub(super) kind: SourceKind,
     pub(super) length: u64,
-    /// The number of bytes that may be decoded at once. Anything read within them may be copied
-    /// without them.
+    /// The maximum number of bytes to decode at once. What is read within this limit may be copied
+    /// without it.
     pub(super) memory_bytes: u64,
-    /// Distinguishes versions of the same length.
+    /// Distinguishes versions with the same length.
     version: Vec<u8>,
 }
 
 impl TableFile {
-    /// Opens a source. A pipe cannot be read, because a table is read from its end.
+    /// Opens a source. A pipe cannot be read, because reading a table begins at its end.
     pub(crate) fn open(source: &CorpusSource, memory_bytes: u64) -> Result<Self, CorpusError> {
         let name = source.name().into_owned();
         let kind = source.kind;
@@ -57,7 +57,7 @@ impl TableFile {
                 let since = modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
                 since.map_or(0, |time| time.as_nanos()).to_le_bytes().into()
             }
-            // A table without a version is copied before it is read twice.
+            // A table without a version is copied before it is read again.
             #[cfg(feature = "remote")]
             TableInput::Remote(reader) => reader
                 .object()
@@ -87,13 +87,13 @@ impl TableFile {
         Ok(file)
     }
 
-    /// Returns bytes that change when the file is written to: its length, and the time of its last change or the
-    /// version that its server reports.
+    /// Returns bytes that change when the file is written: its length, and the time of its last
+    /// change or the version that its server reports.
     pub(crate) fn identity(&self) -> Vec<u8> {
         [&self.length.to_le_bytes(), &*self.version].concat()
     }
 
-    /// Another handle, at the beginning.
+    /// Returns another handle, at the beginning.
     pub(super) fn rewound(&self) -> Result<TableInput, CorpusError> {
         let rewound = self.file.rewound();
         rewound.map_err(|e| CorpusError::open(&self.name, e))
@@ -104,12 +104,12 @@ impl TableFile {
         Ok(ParquetInput::new(self.rewound()?, self.memory_bytes))
     }
 
-    /// True if the file begins so.
+    /// Returns true if the file begins with `magic`.
     pub(super) fn begins_with(&self, magic: &[u8]) -> Result<bool, CorpusError> {
         Ok(self.start(magic.len())? == magic)
     }
 
-    /// Returns this number of bytes from its beginning, fewer of a shorter file.
+    /// Returns this number of bytes from the beginning, or fewer if the file is shorter.
     fn start(&self, length: usize) -> Result<Vec<u8>, CorpusError> {
         let mut start = Vec::new();
         let read = self.rewound()?.take(length as u64).read_to_end(&mut start);
@@ -117,7 +117,7 @@ impl TableFile {
         Ok(start)
     }
 
-    /// Returns the result of a decoder, which may panic on a damaged file.
+    /// Runs a decoder, which may panic on a damaged file, and returns its result.
     pub(super) fn decode<T, E: std::fmt::Display>(
         &self,
         decode: impl FnOnce() -> Result<T, E>,
@@ -129,7 +129,7 @@ impl TableFile {
         }
     }
 
-    /// Refuses a part that takes more memory than there may be.
+    /// Creates the error for a part that exceeds the memory limit.
     pub(super) fn too_large(&self, part: &str, bytes: u64) -> CorpusError {
         let (name, limit) = (self.name.display(), self.memory_bytes);
         CorpusError::bad(format!(
@@ -138,7 +138,7 @@ impl TableFile {
         .with_advice("raise --memory")
     }
 
-    /// Reports the error of a decoder.
+    /// Converts the error of a decoder.
     pub(super) fn damaged(&self, error: &dyn std::fmt::Display) -> CorpusError {
         if let Some(failure) = self.file.failure() {
             return CorpusError::io(failure);

@@ -1,4 +1,4 @@
-//! The bytes of a table, in a file or elsewhere.
+//! The bytes of a table, in a file or remote.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
@@ -13,7 +13,7 @@ use parquet::file::reader::{ChunkReader, Length};
 #[cfg(feature = "remote")]
 use crate::remote::RangeReader;
 
-/// The input that a table is read from.
+/// The input of a table.
 pub(super) enum TableInput {
     File(File),
     #[cfg(feature = "remote")]
@@ -21,7 +21,7 @@ pub(super) enum TableInput {
 }
 
 impl TableInput {
-    /// Another one, at the beginning. Files that were cloned share their position.
+    /// Returns another handle, at the beginning. Cloned files would share their position.
     pub(super) fn rewound(&self) -> io::Result<Self> {
         self.at(0)
     }
@@ -38,8 +38,7 @@ impl TableInput {
         })
     }
 
-    /// Returns why its bytes did not arrive, if that is to be reported in place of the decoder's
-    /// message.
+    /// Returns why its bytes did not arrive, if that should replace the decoder's message.
     pub(super) fn failure(&self) -> Option<String> {
         match self {
             Self::File(_) => None,
@@ -79,13 +78,14 @@ impl Length for TableInput {
     }
 }
 
-/// The bytes of a Parquet file, in which the heads of pages are looked at before a decoder makes room for what they
+/// The bytes of a Parquet file. Checks the headers of pages before a decoder allocates what they
 /// declare.
 pub(super) struct ParquetInput {
     input: TableInput,
-    /// The bytes that a page may take.
+    /// The maximum number of bytes of a page.
     pub(super) memory_bytes: u64,
-    /// The column chunks that may have pages with counts of their own, which are checked before a decoder sees them.
+    /// The column chunks whose pages may declare counts themselves. They are checked before a
+    /// decoder sees them.
     counted: Arc<OnceLock<Vec<Range<u64>>>>,
 }
 
@@ -107,8 +107,8 @@ impl ParquetInput {
         })
     }
 
-    /// Accepts pages with counts of their own in these column chunks, which the caller checks. Elsewhere they are an
-    /// error.
+    /// Accepts pages that declare counts themselves in these column chunks, which the caller
+    /// checks. Elsewhere they are an error.
     pub(super) fn expect_counts(&self, chunks: Vec<Range<u64>>) {
         // The chunks of a file remain the same.
         let _ = self.counted.set(chunks);
@@ -145,7 +145,7 @@ impl ChunkReader for ParquetInput {
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
         let rest = Length::len(self).saturating_sub(start);
-        // A damaged file asks for more than there is, or than there can be in memory.
+        // A damaged file asks for more bytes than exist or fit into memory.
         let mut bytes = Vec::with_capacity(rest.min(length as u64) as usize);
         let read = self
             .input
@@ -169,18 +169,19 @@ impl ChunkReader for ParquetInput {
 /// them.
 const PAGE_HEAD_BYTES: u64 = 64;
 
-/// The values that the head of a page declares.
+/// What the header of a page declares.
 struct PageHead {
-    /// The length after decompression.
+    /// The decompressed length.
     bytes: u64,
     /// The number of values in a dictionary.
     dictionary_values: Option<u64>,
-    /// True if the page itself declares how many values it has: its texts are deltas.
+    /// True if the page itself declares its number of values, because its texts are deltas.
     has_own_count: bool,
 }
 
 impl PageHead {
-    /// Parses the first fields, in the compact form of Thrift; `None` if other fields are there.
+    /// Parses the first fields, in the compact encoding of Thrift. Returns `None` if other fields
+    /// are there.
     fn parse(head: &mut Peekable<impl Iterator<Item = u8>>) -> Option<Self> {
         const DATA_PAGE: i64 = 0;
         const DICTIONARY_PAGE: i64 = 2;
@@ -229,14 +230,14 @@ impl PageHead {
     }
 }
 
-/// The length of the footer, and the mark, with which a file ends.
+/// The length of what follows the footer: its length and the mark.
 const FOOTER_END_BYTES: u64 = 8;
 
-/// Structures in structures, of which a footer has fewer.
+/// The maximum nesting of structures. A footer has fewer levels.
 const MAX_DEPTH: u32 = 32;
 
-/// Passes over a value in the compact form of Thrift; `None` if it ends too early, or a list in it declares more elements
-/// than there are bytes left.
+/// Skips a value in the compact encoding of Thrift. Returns `None` if the value is truncated, or if
+/// a list in it declares more elements than there are bytes.
 fn skip_value(rest: &mut &[u8], kind: u8, depth: u32) -> Option<()> {
     let length = match kind {
         1..=3 => 1,
@@ -259,7 +260,7 @@ fn skip_value(rest: &mut &[u8], kind: u8, depth: u32) -> Option<()> {
             *rest = after;
             match (*head, head & 0xf) {
                 (0, _) => return Some(()),
-                // The value of a truth value is its kind.
+                // The type of a boolean is its value.
                 (1.., kind) => {
                     if head >> 4 == 0 {
                         next_number(rest)?;
@@ -278,7 +279,7 @@ fn skip_value(rest: &mut &[u8], kind: u8, depth: u32) -> Option<()> {
 }
 
 const THRIFT_STRUCT: u8 = 12;
-/// An integer whose number is the next one.
+/// An integer whose field number is the next one.
 const THRIFT_INTEGER: u8 = 0x15;
 
 /// Returns the next field, if it is an integer.

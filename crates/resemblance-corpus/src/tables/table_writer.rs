@@ -1,4 +1,4 @@
-//! A table of rows of other tables, with all their columns.
+//! Writes a table of rows from other tables, with all their columns.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io::{self, Write};
@@ -23,10 +23,10 @@ use crate::error::CorpusError;
 use crate::settings::SourceKind;
 use crate::source::CorpusSource;
 
-/// A table that takes rows of tables with the same columns.
+/// A table that receives rows of tables with the same columns.
 pub struct TableWriter<W: Write + Send> {
     columns: TableColumns,
-    /// The columns that rows get beside their own.
+    /// The columns that are added to the rows.
     added: Arc<Vec<AddedColumn>>,
     memory_bytes: u64,
     inner: Inner<W>,
@@ -37,12 +37,12 @@ enum Inner<W: Write + Send> {
     Arrow(IpcWriter<W>),
 }
 
-/// The columns and the metadata that tables must share if their rows are written to one table,
-/// which has them once.
+/// The columns and the metadata that tables must share if their rows go into one table, which has
+/// them only once.
 pub(crate) struct TableColumns {
-    /// The columns as Arrow has them, with their metadata and that of the table.
+    /// The Arrow columns, with their metadata and that of the table.
     schema: Arc<Schema>,
-    /// The columns of Parquet, which may be the same where Arrow has other types for them.
+    /// The Parquet columns. They may be equal where the Arrow types differ.
     parquet: Vec<TypePtr>,
 }
 
@@ -109,9 +109,9 @@ impl TableColumns {
     }
 }
 
-/// Describes how the metadata of two tables or columns differ. The metadata of pandas contain the
-/// number of rows, which joining changes; and each file has another value of what is called a
-/// fingerprint.
+/// Describes how the metadata of two tables or columns differ. Two differences are ignored: the
+/// metadata of pandas contain the number of rows, which joining changes, and the so-called
+/// fingerprint is different in each file.
 fn unlike_metadata(
     whose: &str,
     a: &HashMap<String, String>,
@@ -156,17 +156,18 @@ fn unlike_metadata(
     ))
 }
 
-/// Characters of metadata that a message shows, and how many of them before the first that differs.
+/// The number of characters of metadata that a message shows, and the number of those before the
+/// first difference.
 const METADATA_SHOWN: usize = 60;
 const METADATA_BEFORE: usize = 20;
 
 impl<W: Write + Send> TableWriter<W> {
-    /// A table like this source, without its rows; with more columns, if there are any. A page or batch of a source
-    /// may take `memory_bytes`.
+    /// Creates a table like this source, without its rows, and with additional columns if there are
+    /// any. A page or batch of a source may take `memory_bytes`.
     ///
     /// # Errors
     ///
-    /// The source cannot be read, or the output not be written.
+    /// An error if the source cannot be read or the output cannot be written.
     pub fn create<E>(
         source: &CorpusSource,
         memory_bytes: u64,
@@ -174,7 +175,7 @@ impl<W: Write + Send> TableWriter<W> {
         added: Option<Arc<Vec<AddedColumn>>>,
     ) -> Result<Self, TableError<E>> {
         let file = TableFile::open(source, memory_bytes)?;
-        // Without any, a table has the columns of its source.
+        // Without additional columns, the table has the columns of its source.
         let more = added.unwrap_or_default();
         let inner = match file.kind {
             SourceKind::Parquet => {
@@ -191,12 +192,14 @@ impl<W: Write + Send> TableWriter<W> {
         })
     }
 
-    /// Adds the rows of a source for whose numbers, from 0, `is_kept` returns true. `numbers` are those of its rows in
-    /// the corpus, by which added columns know them; rows behind these are not read.
+    /// Adds those rows of a source for which `is_kept` returns true, given their numbers from 0.
+    /// `numbers` are the numbers of the rows in the corpus, by which added columns find their
+    /// values. Rows after these are not read.
     ///
     /// # Errors
     ///
-    /// The source cannot be read or has other columns, the output cannot be written, or `is_kept` fails.
+    /// An error if the source cannot be read or has other columns, if the output cannot be written,
+    /// or if `is_kept` fails.
     pub fn copy<E>(
         &mut self,
         source: &CorpusSource,
@@ -251,11 +254,11 @@ impl<W: Write + Send> TableWriter<W> {
         Ok(())
     }
 
-    /// Completes the table, and gives the inner writer back.
+    /// Completes the table and returns the inner writer.
     ///
     /// # Errors
     ///
-    /// Returns the errors of the inner writer.
+    /// The errors of the inner writer.
     pub fn finish(self) -> io::Result<W> {
         match self.inner {
             Inner::Parquet(writer) => writer.into_inner().map_err(of_parquet),

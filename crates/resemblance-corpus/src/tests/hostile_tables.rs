@@ -1,4 +1,4 @@
-//! Tables that declare what they cannot hold, and damaged ones.
+//! Tables that declare more than they can hold, and damaged tables.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 
 use super::*;
 
-/// Two rows with a long text and a word of a dictionary.
+/// Returns two rows with a long text and a word of a dictionary.
 fn batch() -> RecordBatch {
     let words: DictionaryArray<Int8Type> = ["word", "word"].into_iter().collect();
     let texts = StringArray::from(vec!["a".repeat(999), "b".into()]);
@@ -22,7 +22,7 @@ fn batch() -> RecordBatch {
     RecordBatch::try_from_iter(columns).unwrap()
 }
 
-/// The batch, twice.
+/// Returns the batch twice, as Arrow.
 fn arrow(batch: &RecordBatch, codec: Option<CompressionType>, is_file: bool) -> Vec<u8> {
     let options = IpcWriteOptions::default()
         .try_with_compression(codec)
@@ -51,7 +51,7 @@ fn parquet(batch: &RecordBatch, metadata: Option<&str>) -> Vec<u8> {
     bytes
 }
 
-/// How a file is compressed, and whether it is one; otherwise it is a stream.
+/// The compression of a file, and whether it is a file rather than a stream.
 const FORMS: [(Option<CompressionType>, bool); 4] = [
     (None, true),
     (None, false),
@@ -74,7 +74,7 @@ fn declared_lengths_are_checked_before_allocation() {
             let found = refused("a.arrow", &bytes).unwrap();
             assert!(found.contains("declares 1099511627775 bytes"), "{found}");
         }
-        // Whatever number stands wherever one may, nothing aborts.
+        // Whatever number is at any position, nothing aborts.
         for place in (0..whole.len() - 8).step_by(8) {
             for number in [(1_u64 << 40) - 1, i32::MAX as u64] {
                 let mut bytes = whole.clone();
@@ -99,7 +99,7 @@ fn declared_lengths_are_checked_before_allocation() {
     bytes[end..end + 4].copy_from_slice(&footer.to_le_bytes());
     let found = refused("a.parquet", &bytes).unwrap();
     assert!(found.contains("declares more than it can hold"), "{found}");
-    // The head of a dictionary: its kind, its lengths, and the number of its values.
+    // The header of a dictionary: its type, its lengths, and the number of its values.
     let words = batch().project(&[1]).unwrap();
     let text = RecordBatch::try_from_iter([("text", words.column(0).clone())]);
     let mut bytes = parquet(&text.unwrap(), None);
@@ -228,7 +228,8 @@ fn tables_are_joined_only_if_their_metadata_agree() {
     );
 }
 
-/// 300 rows of texts in an encoding, not compressed, so that the places of bytes are known.
+/// Returns 300 rows of texts in an encoding. They are not compressed, so that the positions of
+/// bytes are known.
 fn encoded(encoding: Encoding) -> Vec<u8> {
     let texts = (0..300).map(|number| format!("text {}", 1_000 + number));
     let texts: ArrayRef = Arc::new(StringArray::from_iter_values(texts));
@@ -255,7 +256,7 @@ fn counts_in_pages_of_deltas_are_checked_before_allocation() {
     ] {
         let whole = encoded(encoding);
         assert_eq!(refused(&whole), None);
-        // The head of a list of deltas: 128 values in four parts, and 300 in all.
+        // The header of a list of deltas: 128 values in four parts, and 300 in all.
         let head = b"\x80\x01\x04\xac\x02";
         let places: Vec<usize> = memchr::memmem::find_iter(&whole, head).collect();
         assert_eq!(places.len(), lists);

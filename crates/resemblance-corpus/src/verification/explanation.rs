@@ -1,4 +1,4 @@
-//! Why two texts are alike, or are not.
+//! Explains why two texts are similar or not.
 
 use resemblance::exact::{
     SharedPassage, SharedSpans, WeightedSet, longest_shared_passage, probability_jaccard,
@@ -7,8 +7,8 @@ use resemblance::exact::{
 use resemblance::schema::{MinHashKind, feature_hash};
 use resemblance::{Error, Result, Schema, Text};
 
-/// Two texts compared in every way that a schema knows: exactly, by their signatures, and where they are
-/// alike.
+/// Compares two texts in every way that a schema supports: exactly, by their signatures, and by the
+/// passages that they share.
 ///
 /// ```
 /// use resemblance_corpus::verification::Explanation;
@@ -28,31 +28,32 @@ use resemblance::{Error, Result, Schema, Text};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Explanation {
-    /// The shared shingles, their places, and the exact similarities of the sets of shingles.
+    /// The shared shingles, their positions, and the exact similarities of the sets of shingles.
     pub shared: SharedSpans,
-    /// The longest passage that both have; `None` if they share no shingle.
+    /// The longest passage that both texts have, or `None` if they share no shingle.
     pub longest: Option<SharedPassage>,
     /// The similarity that the MinHash values estimate, 0 to 1, if the schema has MinHash.
     pub estimate: Option<f64>,
-    /// The exact similarity that is estimated, if it is one of weights: of the
+    /// The exact similarity that the signatures estimate, if it depends on weights: for the
     /// [kinds](MinHashKind::is_weighted) weighted and probability.
     pub weighted_similarity: Option<f64>,
-    /// The exact cosine similarity of the weights of the shingles, 0 to 1, if signatures see weights: with
-    /// weighted MinHash, and where the schema weighs shingles by [rarity](Schema::with_weights). A shingle
-    /// weighs as often as it occurs, times its rarity. SimHash without rarity sees the set of the shingles,
-    /// whose cosine is in `shared`.
+    /// The exact cosine similarity of the weights of the shingles, 0 to 1. It is present if
+    /// signatures use weights: with weighted MinHash, or if the schema weights shingles by
+    /// [rarity](Schema::with_weights). The weight of a shingle is the number of its occurrences,
+    /// times its rarity. SimHash without rarity uses the set of shingles, whose cosine is in
+    /// `shared`.
     pub weighted_cosine: Option<f64>,
     /// The Hamming distance of the fingerprints in bits, if the schema has SimHash.
     pub distance: Option<u32>,
 }
 
 impl Explanation {
-    /// Compares two texts by the steps and the signatures of a schema.
+    /// Compares two texts by the text rules and the signatures of a schema.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidParameter`] if the schema does not take texts, or its signatures are
-    /// computed elsewhere.
+    /// [`Error::InvalidParameter`] if the schema does not take texts, or the caller must provide
+    /// its signatures.
     pub fn new(schema: &Schema, a: &str, b: &str) -> Result<Self> {
         let Some(text) = schema.text() else {
             let expected = "one that says how texts are cut: Schema::builder().text(...)";
@@ -84,7 +85,8 @@ impl Explanation {
     }
 }
 
-/// The shingles of a text, each as often as it occurs times its weight by rarity.
+/// Returns the shingles of a text, each with the number of its occurrences times its weight by
+/// rarity.
 fn weights(schema: &Schema, text: &Text, document: &str) -> Result<WeightedSet<u64>> {
     let mut shingles = Vec::new();
     text.for_each_shingle(document, |shingle| {

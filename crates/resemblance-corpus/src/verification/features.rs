@@ -1,4 +1,4 @@
-//! The features of texts, for exact similarities.
+//! Stores the features of texts, for exact similarities.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -12,25 +12,24 @@ use resemblance::exact::{jaccard_from, jaccard_of_sorted};
 use resemblance::invariant::OrBug;
 use resemblance::{DocumentId, Error, Result};
 
-/// Default memory for features.
+/// The default memory for features.
 const DEFAULT_MEMORY_BYTES: u64 = 64 << 20;
 
-/// Bytes that are buffered before they are written.
+/// The number of bytes that are buffered before they are written.
 const BUFFER_BYTES: usize = 1 << 18;
 
 const NUMBER_BYTES: usize = size_of::<u64>();
 
-/// The most ids that may be missing between two documents that follow each other.
+/// The maximum number of missing ids between two successive documents.
 const MAX_GAP: u64 = 1 << 10;
 
-/// The memory that a document takes beside its features: their position, the counts, and the
-/// allocation of what is shared.
+/// The memory of a document besides its features: their position, the counts, and the allocation
+/// that is shared.
 const DOCUMENT_BYTES: u64 = 48;
 
-/// The distinct feature hashes of documents, 8 bytes each: in memory up to a bound, and beyond it
-/// in a temporary file. A document takes 48 more bytes of memory, or 24 where its features are in
-/// the file. The file has no name where the system allows that, and is removed when this is
-/// dropped.
+/// Stores the distinct feature hashes of documents, 8 bytes each: in memory up to a limit, and then
+/// in a temporary file. A document takes 48 more bytes of memory, or 24 if its features are in the
+/// file. On systems that allow it, the file has no name. It is removed when this value is dropped.
 ///
 /// ```
 /// use resemblance_corpus::verification::FeatureSets;
@@ -54,28 +53,30 @@ const DOCUMENT_BYTES: u64 = 48;
 /// ```
 pub struct FeatureSets {
     temp_dir: PathBuf,
-    /// The number of bytes that may be in memory, and the number that are.
+    /// The maximum number of bytes in memory, and the current number.
     memory_bytes: u64,
     held_bytes: u64,
-    /// Takes the hashes of all documents after the first that did not fit into memory.
+    /// The file. It receives the hashes of all documents after the first that did not fit into
+    /// memory.
     file: Option<NumberFile>,
-    /// The places of the hashes of each document whose id was greater than all before, from the
-    /// first such id on; `None` for ids in between.
+    /// The places of the hashes of documents whose ids were greater than all before, from the first
+    /// such id. `None` for ids in between.
     places: Vec<Option<FeaturePlace>>,
     first: u64,
-    /// The places of the hashes of the other documents.
+    /// The places of the hashes of all other documents.
     scattered: HashMap<u64, FeaturePlace>,
 }
 
 /// The place of a document's hashes.
 enum FeaturePlace {
     Memory(Arc<[u64]>),
-    /// Indexes into the numbers of the file.
+    /// Indices into the numbers of the file.
     File(Range<u64>),
 }
 
 impl FeatureSets {
-    /// Begins without features. The folder is for the temporary file. Memory may take 64 MiB.
+    /// Creates an empty value. `temp_dir` is the folder for the temporary file. Features may take
+    /// 64 MiB of memory.
     #[must_use]
     pub fn new(temp_dir: impl Into<PathBuf>) -> Self {
         Self {
@@ -89,7 +90,7 @@ impl FeatureSets {
         }
     }
 
-    /// Sets the memory that the features may take, in bytes, before they are written to a file.
+    /// Sets the memory that features may take, in bytes, before further ones are written to a file.
     /// Features in memory remain there.
     #[must_use]
     pub fn memory_bytes(mut self, bytes: u64) -> Self {
@@ -97,14 +98,14 @@ impl FeatureSets {
         self
     }
 
-    /// Keeps the feature hashes of a document, sorted and distinct; an [`Arc`] of them is shared, and not
-    /// copied. Ids mostly ascend and follow each other: one that is less than an earlier one, or far behind
-    /// it, takes 40 bytes of memory more.
+    /// Keeps the feature hashes of a document, sorted and distinct; an [`Arc`] of them is shared,
+    /// and not copied. Ids should ascend without large gaps: an id that is smaller than an earlier
+    /// one, or much greater, takes 40 more bytes of memory.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidParameter`] with the parameter `id` if the features of this document are here,
-    /// [`Error::Io`] if the folder takes no file, or the file cannot grow.
+    /// [`Error::InvalidParameter`] with the parameter `id` if the features of this document are
+    /// already stored; [`Error::Io`] if the folder does not accept a file, or the file cannot grow.
     pub fn put(&mut self, id: DocumentId, hashes: impl Into<Arc<[u64]>>) -> Result<()> {
         if self.place(id).is_some() {
             return Err(Error::invalid("id", id, "an id without features here"));
@@ -142,7 +143,7 @@ impl FeatureSets {
         Ok(FeaturePlace::File(start..file.count))
     }
 
-    /// Returns true if the features of a document are here.
+    /// Returns true if the features of a document are stored.
     ///
     /// ```
     /// use resemblance_corpus::verification::FeatureSets;
@@ -159,7 +160,7 @@ impl FeatureSets {
         self.place(id).is_some()
     }
 
-    /// Makes the features that were put here so far readable.
+    /// Makes the features that were stored so far readable.
     ///
     /// # Errors
     ///
@@ -169,7 +170,7 @@ impl FeatureSets {
         flushed.map_err(|e| failure(&self.temp_dir, e))
     }
 
-    /// Returns the number of bytes that the file holds; 0 as long as all features are in memory.
+    /// Returns the size of the file in bytes, or 0 while all features are in memory.
     ///
     /// ```
     /// use resemblance_corpus::verification::FeatureSets;
@@ -187,8 +188,8 @@ impl FeatureSets {
         count * NUMBER_BYTES as u64
     }
 
-    /// Returns the exact Jaccard similarity of two documents, from 0 to 1; `None` if the features
-    /// of one are not here.
+    /// Returns the exact Jaccard similarity of two documents, from 0 to 1, or `None` if the
+    /// features of one are not stored.
     ///
     /// # Errors
     ///
@@ -197,8 +198,8 @@ impl FeatureSets {
         self.similarity_from(0.0, a, b)
     }
 
-    /// Like [`similarity`](Self::similarity), but for a similarity below the `floor` it may return
-    /// any number below it: the comparison ends once that is certain.
+    /// Like [`similarity`](Self::similarity), but stops early when the similarity is certain to be
+    /// below `floor`. It then returns some number below `floor`.
     pub(super) fn similarity_from(
         &self,
         floor: f64,
@@ -218,12 +219,12 @@ impl FeatureSets {
         Ok(Some(jaccard_from(floor, &a, &b)))
     }
 
-    /// Returns the exact Jaccard similarity, from 0 to 1, of a document, given its hashes, and one
-    /// whose hashes were put here; `None` if they were not.
+    /// Returns the exact Jaccard similarity, from 0 to 1, of a document given by its hashes and a
+    /// stored document. Returns `None` if the latter is not stored.
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`similarity`](Self::similarity).
+    /// The errors of [`similarity`](Self::similarity).
     ///
     /// ```
     /// use resemblance_corpus::verification::FeatureSets;
@@ -241,8 +242,8 @@ impl FeatureSets {
         Ok(other.map(|other| jaccard_of_sorted(hashes, &other)))
     }
 
-    /// Like [`similarity_to`](Self::similarity_to), but for a similarity below the `floor` it may
-    /// return any number below it.
+    /// Like [`similarity_to`](Self::similarity_to), but stops early when the similarity is certain
+    /// to be below `floor`. It then returns some number below `floor`.
     pub(crate) fn similarity_to_from(
         &self,
         floor: f64,
@@ -267,7 +268,7 @@ impl FeatureSets {
         })
     }
 
-    /// Returns the hashes of a document; `None` if they are not here.
+    /// Returns the hashes of a document, or `None` if they are not stored.
     pub(crate) fn shared(&self, id: DocumentId) -> Result<Option<Arc<[u64]>>> {
         if let Some(FeaturePlace::Memory(hashes)) = self.place(id) {
             return Ok(Some(Arc::clone(hashes)));
@@ -295,14 +296,14 @@ fn failure(temp_dir: &Path, source: io::Error) -> Error {
     }
 }
 
-/// Numbers in a file, 8 bytes each: one thread appends, many read.
+/// Numbers in a file, 8 bytes each. One thread appends, many read.
 struct NumberFile {
     /// A file without a name, or one that is deleted when it is closed.
     file: File,
     count: u64,
-    /// Not in the file yet.
+    /// Bytes that are not in the file yet.
     tail: Vec<u8>,
-    /// Reading moves the one cursor of the file.
+    /// A lock, because reading moves the file's only cursor.
     #[cfg(not(unix))]
     reads: std::sync::Mutex<()>,
 }
@@ -338,7 +339,7 @@ impl NumberFile {
         Ok(())
     }
 
-    /// Numbers that have been flushed.
+    /// Reads numbers that have been flushed.
     fn read(&self, first: u64, count: u64) -> io::Result<Vec<u64>> {
         let count = usize::try_from(count).map_err(io::Error::other)?;
         let mut bytes = vec![0; count * NUMBER_BYTES];
@@ -368,7 +369,8 @@ mod tests {
 
     use super::*;
 
-    /// Ids whose features are `count` numbers from the id on, every third number twice as far.
+    /// Returns ids whose features are `count` numbers beginning with the id; every third number is
+    /// twice as far.
     fn set(id: u64, count: u64) -> BTreeSet<u64> {
         let numbers = (id..id + count).map(|n| if n % 3 == 0 { 2 * n } else { n });
         numbers.collect()
@@ -385,7 +387,7 @@ mod tests {
 
     #[test]
     fn exact_similarities_equal_those_of_the_sets() {
-        // None, some and all of them in memory.
+        // No features, some, or all of them in memory.
         for memory_bytes in [0, 2_000, 1 << 30] {
             similarities_with_memory_are_those_of_the_sets(memory_bytes);
         }
@@ -393,7 +395,7 @@ mod tests {
 
     fn similarities_with_memory_are_those_of_the_sets(memory_bytes: u64) {
         let mut features = FeatureSets::new(std::env::temp_dir()).memory_bytes(memory_bytes);
-        // Small ones, one beyond the buffer, and some ids that are left out.
+        // Small sets, one that exceeds the buffer, and some ids that are left out.
         let count = |id: u64| if id == 40 { 100_000 } else { 1 + id * 7 % 30 };
         let ids: Vec<u64> = (17..80).filter(|id| id % 5 != 0 || *id == 40).collect();
         for id in &ids {
@@ -426,7 +428,7 @@ mod tests {
             assert_eq!(features.similarity(unknown, known).unwrap(), None);
         }
         assert!(features.put(known, [1]).is_err());
-        // Ids in any order, before and after all, in between, and far away.
+        // Ids in any order: before all, after all, in between, and far away.
         let others = [3, 16, 40_000, 2_000, 82, 81, 20, u64::MAX - 1];
         for id in others {
             features

@@ -1,26 +1,28 @@
-//! Exact Jaccard similarities: every pair of a sample that reaches a floor, one document at a time.
+//! Exact Jaccard similarities: finds every pair of a sample that reaches a floor, one document at a
+//! time.
 //!
-//! An inverted index holds the features of the documents so far. A document's features are looked
-//! up from the rarest on, and the number shared with each earlier document is counted. The most
-//! frequent ones, up to the number that a pair can lack and still reach the floor, are not looked
-//! up: they are searched for in the documents that the others led to. (This is a prefix filter, as
-//! in Chaudhuri, Ganti and Kaushik, ICDE 2006, and Bayardo, Ma and Srikant, WWW 2007.) The result
-//! is that of comparing all with all. Features are distinguished by hashes of 64 bits: the
-//! probability that two of n features are confused is at most n² / 2^65, 10^-6 for ten million.
+//! An inverted index contains the features of the documents so far. The join looks up a document's
+//! features, the rarest first, and counts how many it shares with each earlier document. It does
+//! not look up the most frequent ones, up to the number that a pair can lack and still reach the
+//! floor. It searches for these only in the documents that the others have found. (This is a prefix
+//! filter, as in Chaudhuri, Ganti and Kaushik, ICDE 2006, and Bayardo, Ma and Srikant, WWW 2007.)
+//! The result is the same as comparing all pairs. Features are identified by 64-bit hashes: the
+//! probability that two of n features are confused is at most n² / 2^65, which is 10^-6 for ten
+//! million.
 
 use resemblance::invariant::{OrBug, at, at_mut, bug};
 use resemblance::{Error, Result};
 
-/// Memory that the join takes for each feature of each document, in bytes: the features themselves,
-/// a sorted copy, their ranks, the index, and for each feature of two documents its hash, frequency
-/// and rank.
+/// The memory that the join takes for each feature of each document, in bytes: the features, a
+/// sorted copy, their ranks, the index, and a hash, frequency and rank for each feature that two
+/// documents share.
 #[doc(hidden)]
 pub const FEATURE_BYTES: u64 = 40;
 
-/// Maximum amount by which rounding lowers a bound on a number of features.
+/// The maximum amount by which rounding lowers a bound on a number of features.
 const ROUNDING: f64 = 1e-6;
 
-/// A document with which another is compared.
+/// A document to which another one is similar.
 ///
 /// ```
 /// use resemblance_corpus::verification::{Partner, exact_partners};
@@ -33,21 +35,22 @@ const ROUNDING: f64 = 1e-6;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Partner {
-    /// The index of that document.
+    /// The index of the document.
     pub document: usize,
     /// The exact Jaccard similarity.
     pub similarity: f64,
 }
 
-/// Joins documents as sets of features with themselves exactly: returns the partners of each document in turn
-/// among those before it, ascending. The features of a document are given as different hashes in ascending
-/// order. Pairs below the `floor`, 0 to 1, are left out; so are those that share nothing. It takes about 40
-/// bytes of memory for each feature of each document.
+/// Finds all similar pairs of documents exactly. The iterator returns, for each document in turn,
+/// its partners among the earlier documents in ascending order. Each document is given by the
+/// distinct hashes of its features in ascending order. Pairs with a similarity below `floor`, 0 to
+/// 1, are left out, and so are pairs that share nothing. The join takes about 40 bytes of memory
+/// for each feature of each document.
 ///
 /// # Errors
 ///
-/// [`Error::InvalidParameter`](resemblance::Error::InvalidParameter) for 2^32 documents or more. The iterator yields
-/// [`Error::Bug`](resemblance::Error::Bug) alone.
+/// [`Error::InvalidParameter`](resemblance::Error::InvalidParameter) for 2^32 documents or more.
+/// The iterator returns only [`Error::Bug`](resemblance::Error::Bug).
 ///
 /// ```
 /// use resemblance_corpus::verification::exact_partners;
@@ -71,12 +74,12 @@ pub fn exact_partners(
 
 struct ExactJoin {
     floor: f64,
-    /// Features of each document.
+    /// The number of features of each document.
     sizes: Vec<usize>,
-    /// The ranks of its features that another document has too, the rarest first.
+    /// The ranks of those of its features that another document also has, the rarest first.
     ranks: Vec<Vec<u32>>,
     index: FeatureIndex,
-    /// Number of features that each earlier document shares with the current one.
+    /// The number of features that each earlier document shares with the current one.
     counts: Vec<u32>,
     touched: Vec<usize>,
     next: usize,
@@ -115,14 +118,14 @@ impl ExactJoin {
         })
     }
 
-    /// Returns the partners of the next document; `None` after the last.
+    /// Returns the partners of the next document, or `None` after the last.
     fn advance(&mut self) -> Result<Option<Vec<Partner>>> {
         let Some(ranks) = self.ranks.get(self.next) else {
             return Ok(None);
         };
         let size = *at(&self.sizes, self.next)?;
-        // A pair at the floor shares at least `needed` features, so at least one of those that are
-        // not among the last `needed - 1`.
+        // A pair at the floor shares at least `needed` features, and so at least one that is not
+        // among the last `needed - 1`.
         let needed = min_count(self.floor, size);
         let (looked_up, rest) = ranks.split_at(ranks.len().saturating_sub(needed - 1));
         for rank in looked_up {
@@ -140,7 +143,7 @@ impl ExactJoin {
         for document in self.touched.drain(..) {
             let count = std::mem::take(at_mut(&mut self.counts, document)?) as usize;
             let both = size + *at(&self.sizes, document)?;
-            // Even if it has all the frequent features as well, it cannot reach the floor.
+            // Even if it has all frequent features too, it cannot reach the floor.
             if count + rest.len() < min_count(self.floor / (1.0 + self.floor), both) {
                 continue;
             }
@@ -163,13 +166,12 @@ impl ExactJoin {
     }
 }
 
-/// Returns the smallest number of features that is at least `share` of `size` features, and at
-/// least 1.
+/// Returns the smallest number of features that is at least `share` of `size`, and at least 1.
 fn min_count(share: f64, size: usize) -> usize {
     ((share * size as f64 - ROUNDING).ceil() as usize).max(1)
 }
 
-/// A feature of at least two documents.
+/// A feature that at least two documents have.
 struct SharedFeature {
     hash: u64,
     frequency: u32,
@@ -200,9 +202,10 @@ fn shared(features: &[Vec<u64>]) -> Result<Vec<SharedFeature>> {
     Ok(shared)
 }
 
-/// The documents read so far that have each feature, in one list with a part for each feature.
+/// For each feature, the documents read so far that have it. One list holds them, with a part for
+/// each feature.
 struct FeatureIndex {
-    /// The start of the part of each rank, and the end of the list.
+    /// The start of each rank's part, and the end of the list.
     starts: Vec<usize>,
     filled: Vec<u32>,
     documents: Vec<u32>,
@@ -248,7 +251,7 @@ impl FeatureIndex {
 mod tests {
     use super::*;
 
-    /// All pairs at the floor or above, by comparing all with all.
+    /// Returns all pairs that reach the floor, by comparing all pairs.
     fn brute_force(features: &[Vec<u64>], floor: f64) -> Vec<Vec<Partner>> {
         let partners = |(index, a): (usize, &Vec<u64>)| {
             let earlier = features[..index].iter().enumerate();
@@ -279,7 +282,7 @@ mod tests {
 
     #[test]
     fn exact_join_agrees_with_brute_force() {
-        // Sets of 0 to 39 of 60 numbers, low ones often; equal ones among them.
+        // Sets of 0 to 39 of 60 numbers, low ones more often, with equal sets among them.
         let mut state = 7_u64;
         let mut next = move || {
             state = state

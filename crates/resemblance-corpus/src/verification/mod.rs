@@ -1,7 +1,7 @@
-//! Exact similarities beside estimates: two texts explained, the features of texts in temporary files,
-//! verification by them, and an exact join.
+//! Exact similarities in addition to estimates: an explanation of two texts, a store for the
+//! features of texts, verification by them, and an exact join.
 //!
-//! [`exact`](resemblance::exact) has the similarities themselves.
+//! [`exact`](resemblance::exact) contains the similarity functions themselves.
 
 mod explanation;
 mod features;

@@ -1,4 +1,4 @@
-//! Inserting documents that are new by the exact similarity of their texts.
+//! Inserts documents that are new according to the exact similarity of their texts.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use resemblance_sketch::sketch::is_present;
 
 use crate::verification::features::FeatureSets;
 
-/// A text's signature, and its features where similarities are to be exact.
+/// A text's signature, with its features if similarities are exact.
 ///
 /// ```
 /// use resemblance_corpus::verification::SketchedText;
@@ -42,7 +42,7 @@ impl SketchedText {
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`Sketcher::text`].
+    /// The errors of [`Sketcher::text`].
     pub fn new(sketcher: &Sketcher, with_features: bool, text: &str) -> Result<Self> {
         let (signature, features) = if with_features {
             sketcher.text_and_features(text)?
@@ -60,7 +60,7 @@ impl SketchedText {
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`Sketcher::hashes`].
+    /// The errors of [`Sketcher::hashes`].
     pub fn from_hashes(sketcher: &Sketcher, with_features: bool, hashes: &[u64]) -> Result<Self> {
         Ok(Self {
             signature: sketcher.hashes(hashes.iter().copied())?,
@@ -68,12 +68,12 @@ impl SketchedText {
         })
     }
 
-    /// Sketches features with their weights, given by their hashes, and keeps those that weigh anything if
-    /// `with_features`.
+    /// Sketches weighted features, given by their hashes. If `with_features`, keeps those with a
+    /// positive weight.
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`Sketcher::weighted_hashes`].
+    /// The errors of [`Sketcher::weighted_hashes`].
     pub fn from_weighted_hashes(
         sketcher: &Sketcher,
         with_features: bool,
@@ -93,7 +93,7 @@ impl SketchedText {
     }
 }
 
-/// The hashes ascending and without repeats, if they are asked for.
+/// Returns the hashes in ascending order and without repeats, if they are requested.
 fn distinct(are_asked_for: bool, hashes: impl Iterator<Item = u64>) -> Vec<u64> {
     if !are_asked_for {
         return Vec::new();
@@ -104,9 +104,10 @@ fn distinct(are_asked_for: bool, hashes: impl Iterator<Item = u64>) -> Vec<u64> 
     hashes
 }
 
-/// Puts exact similarities in the place of estimates where `features` has both documents, as
-/// [`Join::verify`] with their similarity does, but cheaper: a comparison ends once it is
-/// certain that a pair lies below the bound. Call it after the bounds are set. `None` leaves it as it is.
+/// Replaces estimates by exact similarities where `features` contains both documents. The result is
+/// the same as passing their similarity to [`Join::verify`], but it is faster, because a comparison
+/// stops when a pair is certain to be below the bound. Call it after setting the bounds. `None`
+/// changes nothing.
 ///
 /// ```
 /// # use resemblance::{MinHash, Schema, Store, Text};
@@ -137,14 +138,15 @@ pub fn verify_exact<'a, A>(
 }
 
 impl FeatureSets {
-    /// Inserts each document that is new by the exact similarity of its text, as
-    /// [`InsertMany::verify`](resemblance::InsertMany::verify) does, and keeps the features of the
-    /// inserted ones. A candidate without features here is compared by its estimate.
+    /// Inserts each document that is new according to the exact similarity of its text, as
+    /// [`InsertMany::verify`](resemblance::InsertMany::verify) does, and stores the features of the
+    /// inserted ones. A candidate without stored features is compared by its estimate.
     ///
     /// # Errors
     ///
-    /// As [`InsertMany::run`](resemblance::InsertMany::run), and [`Error::Io`](resemblance::Error::Io) if the features cannot be read or written: then the transaction
-    /// can only be rolled back.
+    /// The errors of [`InsertMany::run`](resemblance::InsertMany::run), and
+    /// [`Error::Io`](resemblance::Error::Io) if features cannot be read or written. In that case,
+    /// the transaction can only be rolled back.
     ///
     /// ```
     /// # use resemblance::{Document, MinHash, Novelty, Schema, Store, Text};
@@ -173,8 +175,8 @@ impl FeatureSets {
         self.keep_new(documents, |ask| insert.verify_from(ask).run())
     }
 
-    /// Calls `insert`, which asks how similar two documents of these texts are, to insert those
-    /// that are new, and keeps the features of the inserted ones.
+    /// Calls `insert`, which inserts the documents that are new and asks for the similarity of
+    /// these texts to others. Stores the features of the inserted ones.
     pub(crate) fn keep_new(
         &mut self,
         documents: &[(Document<'_>, &SketchedText)],
@@ -202,10 +204,11 @@ impl FeatureSets {
     }
 }
 
-/// Returns how similar a document of the batch is to an earlier one, or any number below the floor that it is given.
+/// Returns the similarity of a document of the batch to an earlier one, or some number below the
+/// floor if it is below.
 type VerifyEarlier<'a> = dyn Fn(usize, Earlier, f64) -> Result<Option<f64>> + Sync + 'a;
 
-/// Returns the documents of a batch with their signatures alone.
+/// Returns the documents of a batch with their signatures only.
 pub(crate) fn signatures_of<'d>(
     documents: &'d [(Document<'_>, &'d SketchedText)],
 ) -> Vec<(Document<'d>, &'d Signature)> {
