@@ -62,8 +62,8 @@ impl MemoryDocuments {
         signature: &Signature,
     ) -> Result<DocumentId> {
         let id = self.rows.len();
-        let signatures = Arc::get_mut(&mut self.signatures);
-        let signatures = signatures.or_bug("signatures that nobody reads yet")?;
+        let signatures =
+            Arc::get_mut(&mut self.signatures).or_bug("signatures that nobody reads yet")?;
         signatures.push_signature(&self.context, id, signature)?;
         let mut row = Vec::new();
         RowHead::new(document, signature.is_empty()).append_to(&mut row)?;
@@ -158,9 +158,11 @@ impl JoinSource for MemoryDocuments {
             let code = if lane <= bands {
                 *at(self.signatures.codes(slot), column)?
             } else {
-                let fingerprint = self.signatures.fingerprint(slot);
                 codes.clear();
-                let fingerprint = fingerprint.or_bug("the fingerprint of a document")?;
+                let fingerprint = self
+                    .signatures
+                    .fingerprint(slot)
+                    .or_bug("the fingerprint of a document")?;
                 self.context.lanes.table_codes(&fingerprint, &mut codes);
                 *at(&codes, column - usize::from(bands))?
             };

@@ -43,8 +43,8 @@ pub(crate) fn compact(context: &Context, arguments: &CompactArguments) -> Result
     let shared_writers = arguments.shared_writers.map(|switch| switch == Switch::On);
     let report = context.interrupt.while_working(&mut progress, move || {
         let failure = |error| Failure::unfinished(path.display(), error);
-        let report = options.compact(&path).on_progress(notify).run();
-        let report = report.map_err(failure)?;
+        let compaction = options.compact(&path).on_progress(notify);
+        let report = compaction.run().map_err(failure)?;
         if let Some(are_shared) = shared_writers {
             let store = options.shared_writers(are_shared).open(&path);
             let _ = store.and_then(Store::close).map_err(failure)?;

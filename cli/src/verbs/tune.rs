@@ -389,8 +389,8 @@ impl BandingTable<'_> {
         let is_enough = |choice: &&BandingChoice| {
             deviation(choice) <= ACCURATE_DEVIATION && choice.candidates <= FEW_CANDIDATES
         };
-        let chosen = by_values().find(is_enough).or(by_values().last());
-        let chosen = chosen.or_bug("a number of values")?;
+        let best = by_values().find(is_enough).or(by_values().last());
+        let chosen = best.or_bug("a number of values")?;
         let verb = if self.choices.len() > 1 {
             "take"
         } else {

@@ -65,11 +65,11 @@ pub(crate) const WRITERS_OFFSET: usize = 1_024;
 
 /// Encodes the number of the last synced record. Other processes read the records up to that one.
 pub(crate) fn encode_published(number: u64) -> [u8; PUBLISHED_BYTES] {
-    let number = number.to_le_bytes();
+    let number_bytes = number.to_le_bytes();
     let mut bytes = [0; PUBLISHED_BYTES];
     copy(
         &mut bytes,
-        &[number, xxh3_64(&number).to_le_bytes()].concat(),
+        &[number_bytes, xxh3_64(&number_bytes).to_le_bytes()].concat(),
     );
     bytes
 }

@@ -175,19 +175,22 @@ impl Evaluation {
     ) -> Result<(), E> {
         let mut partners = exact_partners(&self.sample.features, floor)?;
         let families = self.minhash.as_ref().zip(self.simhash.as_ref());
-        let theory = families.map(|(minhash, simhash)| FamilyTheory {
+        let both_theories = families.map(|(minhash, simhash)| FamilyTheory {
             minhash: minhash.minhash,
             design: simhash.design.clone(),
         });
         for first in (0..self.sample.len()).step_by(DOCUMENTS_TOGETHER) {
             let end = self.sample.len().min(first + DOCUMENTS_TOGETHER);
-            let signatures = self.sample.signatures.get(first..end);
-            let signatures = signatures.or_bug("a sample has fewer signatures than documents")?;
-            let mut similar = match self.minhash.as_ref().map(|tally| tally.minhash) {
+            let signatures = self
+                .sample
+                .signatures
+                .get(first..end)
+                .or_bug("a sample has fewer signatures than documents")?;
+            let mut similar_answers = match self.minhash.as_ref().map(|tally| tally.minhash) {
                 Some(minhash) => self.by_similarity(minhash, signatures)?.into_iter(),
                 None => Vec::new().into_iter(),
             };
-            let mut nearby = match &self.simhash {
+            let mut nearby_answers = match &self.simhash {
                 Some(_) => self.by_distance(signatures)?.into_iter(),
                 None => Vec::new().into_iter(),
             };
@@ -197,19 +200,20 @@ impl Evaluation {
             }
             for document in first..end {
                 on_document(document as u64)?;
-                let exact = partners.next();
-                let mut exact = exact.or_bug("fewer feature sets than signatures")??;
+                let mut exact = partners
+                    .next()
+                    .or_bug("fewer feature sets than signatures")??;
                 self.add_empty(document, &mut exact)?;
                 for (tally, returned) in self.families.iter_mut().zip(&by_family) {
-                    let theory = theory.as_ref().or_bug("both families")?;
+                    let theory = both_theories.as_ref().or_bug("both families")?;
                     tally.add(document, &exact, at(returned, document - first)?, theory)?;
                 }
                 if self.minhash.is_some() {
-                    let similar = similar.next().or_bug("a query without an answer")?;
+                    let similar = similar_answers.next().or_bug("a query without an answer")?;
                     self.count_similar(document, &exact, &similar)?;
                 }
                 if self.simhash.is_some() {
-                    let nearby = nearby.next().or_bug("a query without an answer")?;
+                    let nearby = nearby_answers.next().or_bug("a query without an answer")?;
                     self.count_near(document, &exact, nearby)?;
                 }
             }
@@ -275,8 +279,7 @@ impl Evaluation {
         let nearby = |matches: Matches| -> Result<Nearby> {
             let mut documents = Vec::with_capacity(matches.len());
             for near in &matches {
-                let distance = near.distance();
-                let distance = distance.or_bug("a match without a distance")?;
+                let distance = near.distance().or_bug("a match without a distance")?;
                 documents.push((index_of(near.id().get())?, distance));
             }
             documents.sort_unstable();
@@ -309,8 +312,10 @@ impl Evaluation {
         exact: &[Partner],
         similar: &Similar,
     ) -> Result<()> {
-        let tally = self.minhash.as_mut();
-        let tally = tally.or_bug("a store without MinHash was asked by similarity")?;
+        let tally = self
+            .minhash
+            .as_mut()
+            .or_bug("a store without MinHash was asked by similarity")?;
         // Each pair is found from both sides, and counted from the later one.
         let is_earlier = |partner: &&Partner| partner.document < document;
         let candidates = similar.candidates.iter().filter(is_earlier);
@@ -332,8 +337,10 @@ impl Evaluation {
     }
 
     fn count_near(&mut self, document: usize, exact: &[Partner], nearby: Nearby) -> Result<()> {
-        let tally = self.simhash.as_mut();
-        let tally = tally.or_bug("a store without SimHash was asked by distance")?;
+        let tally = self
+            .simhash
+            .as_mut()
+            .or_bug("a store without SimHash was asked by distance")?;
         let Nearby {
             documents: mut returned,
             candidates,

@@ -23,8 +23,11 @@ struct SeedCodes {
 impl SeedCodes {
     fn of(&self, document: usize) -> Result<impl Iterator<Item = &[u64]>> {
         let length = self.bands * self.seeds;
-        let codes = self.codes.get(document * length..(document + 1) * length);
-        let codes = codes.or_bug("a document of a pair has no codes")?;
+        let of_document = document * length..(document + 1) * length;
+        let codes = self
+            .codes
+            .get(of_document)
+            .or_bug("a document of a pair has no codes")?;
         Ok(codes.chunks_exact(self.bands))
     }
 }

@@ -83,9 +83,9 @@ impl UnchangingFile {
         if is_same && !self.has_log() {
             return Ok(());
         }
-        let name = name.display();
+        let shown = name.display();
         Err(
-            CorpusError::io(format!("{name} was written to while it was read"))
+            CorpusError::io(format!("{shown} was written to while it was read"))
                 .with_advice("give the command again"),
         )
     }

@@ -97,12 +97,12 @@ impl ExactJoin {
             let shared = index.ok().and_then(|index| shared.get(index))?;
             Some(shared.rank)
         };
-        let ranks = features.iter().map(|hashes| {
+        let ascending_ranks = |hashes: &Vec<u64>| {
             let mut ranks: Vec<u32> = hashes.iter().filter_map(rank).collect();
             ranks.sort_unstable();
             ranks
-        });
-        let ranks = ranks.collect();
+        };
+        let ranks = features.iter().map(ascending_ranks).collect();
         let mut frequencies = vec![0; shared.len()];
         for feature in &shared {
             *at_mut(&mut frequencies, feature.rank as usize)? = feature.frequency;

@@ -212,7 +212,7 @@ type VerifyEarlier<'a> = dyn Fn(usize, Earlier, f64) -> Result<Option<f64>> + Sy
 pub(crate) fn signatures_of<'d>(
     documents: &'d [(Document<'_>, &'d SketchedText)],
 ) -> Vec<(Document<'d>, &'d Signature)> {
-    let documents = documents.iter();
-    let signatures = documents.map(|(document, text)| (document.into(), &text.signature));
-    signatures.collect()
+    let signature_of =
+        |(document, text): &'d (Document<'_>, &'d SketchedText)| (document.into(), &text.signature);
+    documents.iter().map(signature_of).collect()
 }
