@@ -153,8 +153,35 @@ fn shell(folder: &Folder, command: &str) -> (Option<i32>, String) {
 /// The folder of the transcripts, and of the shell functions with which they write their corpora.
 const TRANSCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/transcripts");
 
+/// Runs a command that transcripts have beside those of the shell, and returns what it prints; `None` for any other command.
+///
+/// `sql FILE` runs the statements below it, in which the shell expands what it would expand in a quoted word. `tables` writes
+/// ten documents in every form of a table.
+fn run_builtin(folder: &Folder, command: &str) -> Option<String> {
+    #[cfg(feature = "sqlite")]
+    if let Some((file, statements)) = command
+        .strip_prefix("sql ")
+        .and_then(|command| command.split_once('\n'))
+    {
+        let expand = format!("source '{TRANSCRIPTS}/fixtures.sh'\ncat <<SQL\n{statements}\nSQL");
+        let (_, statements) = shell(folder, &expand);
+        let database = rusqlite::Connection::open(folder.path(file)).unwrap();
+        return Some(crate::sqlite::rows(&database, &statements).join("\n"));
+    }
+    #[cfg(feature = "tables")]
+    if command == "tables" {
+        crate::tables::write_all(folder);
+        return Some(String::new());
+    }
+    let _ = (folder, command);
+    None
+}
+
 /// Returns the lines that a command prints, without blank ones and times, and its exit code in a last line unless it is 0.
 fn printed_lines(folder: &Folder, command: &str) -> String {
+    if let Some(printed) = run_builtin(folder, command) {
+        return printed;
+    }
     let (code, printed) = shell(
         folder,
         &format!("source '{TRANSCRIPTS}/fixtures.sh'\n{command}"),
@@ -244,7 +271,7 @@ macro_rules! transcripts {
     };
 }
 
-transcripts! { changes corpora outputs searches stores tool }
+transcripts! { changes containment corpora kinds outputs readers searches stores tool }
 
 /// Follows the document at `path` in a folder in which `fixtures`, a script, was run.
 fn follow(path: &str, fixtures: &str) {

@@ -3,24 +3,6 @@
 use crate::support::{Folder, edited, line, text};
 
 #[test]
-fn dedup_is_the_same_with_any_number_of_threads() {
-    let folder = Folder::new();
-    let corpus: String = (0..900)
-        .map(|n| line(&n.to_string(), &edited(n % 300, n / 300)))
-        .collect();
-    folder.write("c.jsonl", corpus);
-    let outs = ["1", "2", "7"].map(|threads| {
-        let ran = folder.run(&format!(
-            "dedup c.jsonl -o - --threads {threads} --report r.tsv --force"
-        ));
-        (ran.expect(0).stdout, folder.report("r.tsv"))
-    });
-    assert_eq!(outs[0].0.lines().count(), 300);
-    assert_eq!(outs[0].1.lines().count(), 600);
-    assert!(outs.iter().all(|out| out == &outs[0]));
-}
-
-#[test]
 fn dedup_and_clusters_agree_with_pairs() {
     let folder = Folder::new();
     // chains of edits of 40 texts, in an order that mixes them

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use crate::sample::trials;
-use crate::support::{Folder, edited, line, mixed};
+use crate::support::{Folder, edited, line};
 
 /// (section, item, measure) to value.
 type Measures = BTreeMap<[String; 3], String>;
@@ -114,139 +114,6 @@ fn eval_compares_exact_similarities_with_results() {
     let missed = found.keys().filter(|[section, ..]| section == "missed");
     let missed = missed.filter(|[.., measure]| measure == "reason").count();
     assert_eq!(missed as f64, 100.0 - right);
-}
-
-#[test]
-fn eval_lists_missed_pairs_up_to_a_bound() {
-    let folder = Folder::new();
-    folder.write("c.jsonl", pairs(30, 12));
-    // One band of all rows finds next to none of them: 0.7857^16 = 0.02.
-    let schema = [
-        "--minhash",
-        "16",
-        "--bands",
-        "1",
-        "--rows",
-        "16",
-        "--threshold",
-        "0.7",
-    ];
-    let all = measures(
-        &folder,
-        &[&["c.jsonl", "--list", "100"], &schema[..]].concat(),
-    );
-    let returned = number(&all, ["minhash", "0.7", "returned"]);
-    assert!(returned < 10.0);
-    let count = all
-        .keys()
-        .filter(|[.., measure]| measure == "reason")
-        .count();
-    assert_eq!(count as f64, 30.0 - returned);
-    assert_eq!(text(&all, ["missed", "1", "reason"]), "no shared band");
-    assert_eq!(text(&all, ["missed", "1", "similarity"]), "0.785714");
-    let (a, b) = (
-        text(&all, ["missed", "1", "key_a"]),
-        text(&all, ["missed", "1", "key_b"]),
-    );
-    assert_eq!(a[1..], b[1..], "the two of a pair");
-    let table = [
-        &["eval", "c.jsonl", "--list", "2", "--format", "table"],
-        &schema[..],
-    ]
-    .concat();
-    let table = folder.run(&table).expect(0).stdout;
-    let others = format!("{} more are not listed", count - 2);
-    assert!(table.contains(&others), "{others}: {table}");
-}
-
-#[test]
-fn eval_compares_simhash_with_all_distances() {
-    let folder = Folder::new();
-    folder.write("c.jsonl", pairs(40, 1) + &pairs(20, 50) + &mixed());
-    let found = measures(&folder, &["c.jsonl", "--simhash", "64"]);
-    let get = |name| number(&found, name);
-    let mut near = 0.0;
-    for distance in ["0", "1", "2", "3"] {
-        let pairs = get(["distance", distance, "pairs"]);
-        assert_eq!(get(["distance", distance, "returned"]), pairs, "{distance}");
-        near += pairs;
-    }
-    // J = 99 / 101: theory finds 0.6 of them within distance 3.
-    assert!(near >= 20.0, "{near}");
-    assert!(get(["within", "0.9-1.0", "share"]) > 0.3);
-    assert_eq!(get(["within", "0.3-0.4", "pairs"]), 20.0);
-    assert!(!found.keys().any(|[section, ..]| section == "minhash"));
-    let both = measures(&folder, &["c.jsonl", "--simhash", "64", "--minhash", "64"]);
-    assert_eq!(number(&both, ["distance", "0", "recall"]), 1.0);
-    assert!(both.keys().any(|[section, ..]| section == "minhash"));
-}
-
-#[test]
-fn eval_counts_documents_without_features() {
-    let folder = Folder::new();
-    folder.write("c.jsonl", line("x", "") + &line("y", "...") + &mixed());
-    let distinct = measures(&folder, &["c.jsonl", "--simhash", "64", "--minhash", "128"]);
-    let alike = [
-        "c.jsonl",
-        "--simhash",
-        "64",
-        "--minhash",
-        "128",
-        "--empty",
-        "alike",
-    ];
-    let alike = measures(&folder, &alike);
-    for (found, equal) in [(&distinct, 1.0), (&alike, 2.0)] {
-        assert_eq!(number(found, ["exact", "1", "pairs"]), equal);
-        assert_eq!(number(found, ["exact", "1", "returned"]), equal);
-        assert_eq!(number(found, ["distance", "0", "recall"]), 1.0);
-        let pairs = number(found, ["distance", "0", "pairs"]);
-        assert_eq!(number(found, ["distance", "0", "returned"]), pairs);
-    }
-}
-
-#[test]
-fn eval_samples_are_independent_of_order_and_threads() {
-    let folder = Folder::new();
-    let corpus = pairs(60, 5);
-    let reversed: Vec<&str> = corpus.lines().rev().collect();
-    folder.write("c.jsonl", &corpus);
-    folder.write("r.jsonl", reversed.join("\n"));
-    let run = |name: &str, threads: &str| {
-        let arguments = format!("eval {name} --sample 50 --threads {threads} --list 0");
-        folder.run(&arguments).expect(0)
-    };
-    let first = run("c.jsonl", "1");
-    assert!(
-        first.stderr.contains("a sample of 50 of 120 documents"),
-        "{}",
-        first.stderr
-    );
-    assert_eq!(first.stdout, run("c.jsonl", "4").stdout);
-    // Sums of floating-point numbers differ in the last place only, which is not shown.
-    assert_eq!(first.stdout, run("r.jsonl", "3").stdout);
-}
-
-#[test]
-fn eval_writes_charts_to_a_folder() {
-    let folder = Folder::new();
-    folder.write("c.jsonl", pairs(20, 5) + &pairs(20, 29));
-    let all = "eval c.jsonl --minhash 128 --simhash 64 --svg charts";
-    let ran = folder.run(all).expect(0);
-    assert!(
-        ran.stderr
-            .contains("recall.svg, precision.svg, precision-recall.svg, error.svg, simhash.svg"),
-        "{}",
-        ran.stderr
-    );
-    for name in ["recall", "precision", "error", "simhash"] {
-        let svg = folder.read_text(&format!("charts/{name}.svg"));
-        assert!(
-            svg.contains("<circle") && svg.ends_with("</svg>\n"),
-            "{name}: {svg}"
-        );
-    }
-    folder.run(all).expect(4).says(&["--force"]);
 }
 
 /// Of 30 pairs, of 300 with `RESEMBLANCE_TESTS=all`.

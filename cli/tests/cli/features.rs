@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::json;
 
-use crate::support::{Folder, line, text};
+use crate::support::Folder;
 
 /// A generator of the tests' own.
 struct Draws(u64);
@@ -216,116 +216,4 @@ fn features_compare_music_by_landmarks() {
     let got: serde_json::Value = serde_json::from_str(&got.stdout).unwrap();
     assert_eq!(got["stamp"], 300);
     assert_eq!(got["payload_hex"], "7b22686173686573223a3330307d");
-}
-
-/// Weights by rarity: what all documents have counts little, and a store keeps the counts.
-#[test]
-fn tf_idf_lowers_the_weight_of_boilerplate() {
-    let folder = Folder::new();
-    // Pages of a site: 400 words of a frame, and 40 words of their own.
-    let frame = format!("{} {}", text(1), text(2));
-    let own = |number: u64| {
-        text(number)
-            .split(' ')
-            .take(40)
-            .collect::<Vec<_>>()
-            .join(" ")
-    };
-    let page = |number: u64| line(&number.to_string(), &format!("{frame} {}", own(number)));
-    folder.write("c.jsonl", (10..60).map(page).collect::<String>());
-    let schema = [
-        "--words",
-        "1",
-        "--minhash-kind",
-        "weighted",
-        "--threshold",
-        "0.7",
-    ];
-    let plain = [&["pairs", "c.jsonl"][..], &schema].concat();
-    let all = folder.run(&plain).expect(0).stdout.lines().count();
-    assert!(all > 1_000, "{all}");
-    let weighed = [&plain[..], &["--tf-idf"]].concat();
-    folder.run(&weighed).expect(1);
-    // The store weighs what is added and asked later by what it counted.
-    let build = [&["build", "s.rsm", "c.jsonl", "--tf-idf"][..], &schema].concat();
-    let built = folder.run(&build).expect(0);
-    assert!(
-        built.stderr.contains("features of 50 documents"),
-        "{}",
-        built.stderr
-    );
-    folder.run("pairs s.rsm --tf-idf").expect(1);
-    let create = [&["create", "e.rsm", "--tf-idf-of", "c.jsonl"][..], &schema].concat();
-    folder.run(&create).expect(0);
-    folder.run("add e.rsm c.jsonl").expect(0);
-    let query = |store: &str| {
-        let text = format!("{frame} {}", own(33));
-        folder
-            .run(&format!("query {store} '{text}'"))
-            .expect(0)
-            .stdout
-    };
-    assert_eq!(query("s.rsm"), "33\t1.000000\n");
-    assert_eq!(query("e.rsm"), query("s.rsm"));
-    let twice = folder.run_with_input("pairs - --simhash 64 --tf-idf", b"");
-    twice.expect(2).says(&["--tf-idf", "twice"]);
-    folder
-        .run("pairs c.jsonl --tf-idf")
-        .expect(2)
-        .says(&["weights"]);
-    folder
-        .run("create x.rsm --simhash 64 --tf-idf")
-        .expect(2)
-        .says(&["--tf-idf-of"]);
-}
-
-/// Databases hold hashes and fingerprints of 64 bits as signed integers.
-#[test]
-fn integers_below_zero_are_the_same_bits() {
-    let folder = Folder::new();
-    let document = |id: &str, content: &str| format!("{{\"id\": {id:?}, {content}}}\n");
-    folder.write(
-        "sets.jsonl",
-        document("signed", "\"hashes\": [-1, -9223372036854775808, 7]")
-            + &document(
-                "unsigned",
-                "\"hashes\": [18446744073709551615, 9223372036854775808, 7]",
-            ),
-    );
-    let pairs = ["pairs", "sets.jsonl", "--features"];
-    let found = folder.run(&pairs).expect(0);
-    assert_eq!(found.stdout, "signed\tunsigned\t1.000000\n");
-    folder.write(
-        "prints.jsonl",
-        document("signed", "\"signature\": -2")
-            + &document("unsigned", "\"signature\": 18446744073709551614")
-            + &document("hexadecimal", "\"signature\": \"fffffffffffffffe\""),
-    );
-    let build = [
-        "build",
-        "p.rsm",
-        "prints.jsonl",
-        "--features",
-        "--simhash",
-        "64",
-    ];
-    folder.run(&build).expect(0);
-    let found = folder
-        .run(&["query", "p.rsm", "--hash", "fffffffffffffffe"])
-        .expect(0);
-    let keys: Vec<_> = found
-        .lines()
-        .iter()
-        .map(|line| line.split('\t').next().unwrap())
-        .collect();
-    assert_eq!(keys.len(), 3, "{keys:?}");
-    folder.write(
-        "beyond.jsonl",
-        document("x", "\"hashes\": [-9223372036854775809]"),
-    );
-    let beyond = ["pairs", "beyond.jsonl", "--features"];
-    folder
-        .run(&beyond)
-        .expect(3)
-        .says(&["-9223372036854775809 at place 1", "integers of 64 bits"]);
 }

@@ -12,7 +12,6 @@ mod batches;
 mod colours;
 #[cfg(unix)]
 mod consoles;
-mod contain;
 #[cfg(unix)]
 mod contents;
 mod corpora;
@@ -29,7 +28,6 @@ mod job;
 mod keep;
 #[cfg(unix)]
 mod kills;
-mod kinds;
 mod levels;
 #[cfg(unix)]
 mod locks;

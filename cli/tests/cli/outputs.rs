@@ -1,11 +1,7 @@
 //! dedup: where the output goes, and that nothing else is touched.
 
 use std::collections::{BTreeMap, BTreeSet};
-#[cfg(target_os = "linux")]
-use std::fs::File;
 
-#[cfg(target_os = "linux")]
-use crate::support::ran;
 use crate::support::{Folder, distinct, edited, line, mixed, text};
 
 /// How a verb uses a name that it is given for an output.
@@ -309,45 +305,6 @@ fn done(folder: &Folder, command: &str, force: bool) {
     folder.run(&words).expect(0);
 }
 
-#[cfg(target_os = "linux")]
-#[test]
-fn standard_output_cannot_be_input_or_store() {
-    let folder = crowded();
-    let appended = |arguments: &[&str], name: &str| {
-        let before = folder.read(name);
-        let file = File::options()
-            .append(true)
-            .open(folder.path(name))
-            .unwrap();
-        let ran = ran(folder.command(arguments).stdout(file).output().unwrap()).expect(2);
-        assert!(folder.read(name) == before, "{arguments:?}: {ran:?}");
-        ran
-    };
-    for arguments in [
-        &["dedup", "c.jsonl", "-o", "-"][..],
-        &["dedup", "c.jsonl", "-o", "/dev/stdout"],
-        &["pairs", "c.jsonl"],
-        &["explain", "c.jsonl", "t.jsonl"],
-        &["report", "c.jsonl", "-o", "-"],
-        &["decontaminate", "in", "--against", "c.jsonl", "-o", "-"],
-    ] {
-        appended(arguments, "c.jsonl").says(&["an input"]);
-    }
-    appended(&["pairs", "in"], "in/c.jsonl")
-        .says(&["standard output is redirected to in/c.jsonl, which is an input"]);
-    for arguments in [
-        &["export", "s.rsm"][..],
-        &["completions", "bash"],
-        &["pairs", "c.jsonl"],
-    ] {
-        appended(arguments, "other.rsm").says(&["redirected to a store"]);
-    }
-    let input = File::open(folder.path("c.jsonl")).unwrap();
-    let mut command = folder.command("dedup - -o c.jsonl --force");
-    ran(command.stdin(input).output().unwrap()).expect(2);
-    assert_eq!(folder.read_text("c.jsonl"), mixed());
-}
-
 #[test]
 fn refused_run_leaves_no_output() {
     let folder = crowded();
@@ -358,74 +315,6 @@ fn refused_run_leaves_no_output() {
             false,
         );
     }
-}
-
-/// Keys with everything that some form writes differently.
-const ODD_KEYS: [&str; 8] = [
-    "C:\\new\\table",
-    "a,b",
-    "a \"quoted\" one",
-    "two\nlines",
-    "a\ttab",
-    "\\#7",
-    "é\u{202e}",
-    " spaces ",
-];
-
-#[test]
-fn keys_round_trip_through_every_report_format() {
-    let folder = Folder::new();
-    let twice = |key: &&str| {
-        let text = text(key.len() as u64 * 31 + u64::from(key.as_bytes()[0]));
-        line(key, &text) + &line(&format!("{key} again"), &text)
-    };
-    folder.write("c.jsonl", ODD_KEYS.iter().map(twice).collect::<String>());
-    let forms = match cfg!(feature = "tables") {
-        true => &["tsv", "csv", "jsonl", "json", "parquet"][..],
-        false => &["tsv", "csv", "jsonl", "json"],
-    };
-    let mut explained = Vec::new();
-    for form in forms {
-        let report = format!("r.{form}");
-        let dedup = format!("dedup c.jsonl --dry-run --report {report}");
-        folder.run(&dedup).expect(0);
-        let explain = format!("explain --pairs {report} --corpus c.jsonl --format json");
-        explained.push(folder.run(&explain).expect(0).stdout);
-    }
-    let pairs: serde_json::Value = serde_json::from_str(&explained[0]).unwrap();
-    assert_eq!(pairs.as_array().unwrap().len(), ODD_KEYS.len());
-    assert!(explained.iter().all(|other| *other == explained[0]));
-    let csv = folder.read_text("r.csv");
-    for raw in [
-        "C:\\new\\table,",
-        "\"a,b\"",
-        "\"two\nlines\"",
-        "a\ttab,",
-        ",\\#7,",
-    ] {
-        assert!(csv.contains(raw), "{raw:?} is not in {csv}");
-    }
-    folder.run("dedup c.jsonl --annotate a.jsonl").expect(0);
-    for annotated in folder.read_text("a.jsonl").lines() {
-        let fields: serde_json::Value = serde_json::from_str(annotated).unwrap();
-        let (id, survivor) = (&fields["id"], &fields["dedup_survivor"]);
-        if let Some(key) = id.as_str().unwrap().strip_suffix(" again") {
-            assert_eq!(survivor, key);
-        }
-    }
-    // The printed form leads back into a store.
-    folder.run("build s.rsm c.jsonl").expect(0);
-    let tsv = folder.report("r.tsv");
-    for row in tsv.lines() {
-        let dropped = row.split('\t').next().unwrap();
-        folder
-            .run(&format!("get s.rsm --escaped '{dropped}'"))
-            .expect(0);
-        folder
-            .run(&format!("remove s.rsm --escaped '{dropped}'"))
-            .expect(0);
-    }
-    assert_eq!(folder.count("s.rsm"), ODD_KEYS.len() as u64);
 }
 
 #[test]

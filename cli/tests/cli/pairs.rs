@@ -58,24 +58,6 @@ fn sample_is_repeatable_and_reports_the_pairs_within_it() {
     }
 }
 
-#[test]
-fn pairs_and_clusters_do_not_depend_on_threads() {
-    let folder = Folder::new();
-    let corpus: String = (0..600)
-        .map(|n| line(&n.to_string(), &edited(n % 150, n / 150)))
-        .collect();
-    folder.write("c.jsonl", corpus);
-    for verb in ["pairs", "clusters"] {
-        let outs = ["1", "2", "7"].map(|threads| {
-            let options = format!("{verb} c.jsonl --simhash 64 --minhash 128");
-            let ran = folder.run(&format!("{options} --threads {threads}"));
-            ran.expect(0).stdout
-        });
-        assert!(outs[0].lines().count() >= 450);
-        assert!(outs.iter().all(|out| out == &outs[0]));
-    }
-}
-
 /// With both families, each decides alone, together with the other, or either does: of the rows of either
 /// their own columns tell which.
 #[test]

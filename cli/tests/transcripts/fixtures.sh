@@ -37,3 +37,78 @@ keys() { resemblance list "$1" -q --no-header | cut -f1 | tr '\n' ' '; echo; }
 
 # ids FILE: the ids of its lines.
 ids() { grep -o '"id": *[^,]*' "$1" | cut -d: -f2 | tr '\n' ' '; echo; }
+
+# words FROM COUNT: words that nothing else has, from the number FROM on.
+words() { seq -s ' ' -f 'word%.0f' "$1" $(($1 + $2 - 1)); }
+
+# brief: lines, with the texts of `text` cut short.
+brief() { sed 's/\(w[0-9a-f]* \)\{5,\}\(changed \)*/… /g; s/\(… \)\{2,\}/… /g' "$@"; }
+
+# page STYLE TEXT: a page of HTML as sites write it, on one line: with scripts, styles, entities, and tags that do not fit.
+page() {
+  local paragraphs scripts
+  paragraphs=$(echo "$2" | xargs -n 40)
+  case $1 in
+    0)
+      printf '<!doctype html> <html><head><title>A &amp; B</title><style>p { color: red } </style>'
+      printf "<script>var page = '<p>no text</p>';</script></head><body>"
+      echo "$paragraphs" | sed 's|.*|<p class=a>&</p> |' | tr -d '\n'
+      printf '</body></html>' ;;
+    1)
+      printf '<title>A & B</title><table><tr><td>'
+      echo "$paragraphs" | sed 's/ /\&#32;/1; s/ /\&#32;/4; s|.*|<DIV><b><i>&</b></i></span>|' | tr -d '\n'
+      printf '<script src=x></script><!-- %s -->' "$2" ;;
+    *)
+      scripts=$(printf "<script>if (a < b) { document.write('x y z'); }</script>%.0s" {1..30})
+      printf '<body>%s<h1>A &amp B</h1>' "$scripts"
+      echo "$paragraphs" | sed 's| w| <em>w</em>|3; s| w| <em>w</em>|9; s|.*|<section><p>&</section>|' | tr -d '\n'
+      printf '%s<noscript>turn it on</noscript>' "$scripts" ;;
+  esac
+}
+
+# families COUNT CHANGED: pairs of texts with words of their own, the second with CHANGED of 104 words replaced. Of 100 shingles
+# 100 - CHANGED are shared.
+families() {
+  awk -v count="$1" -v changed="$2" 'BEGIN {
+    for (pair = 0; pair < count; pair++) for (side = 0; side < 2; side++) {
+      own = side ? "b" : "a"; text = ""
+      for (word = 0; word < 104; word++) text = text "w" changed "x" pair "x" word (word < changed ? own : "") " "
+      printf "{\"id\":\"%s%d-%d\",\"text\":\"%s\"}\n", own, pair, changed, text
+    }
+  }'
+}
+
+# articles: statements that put documents, read as lines, into the table articles, with the rowids 10, 20, and so on. They are for
+# `sql FILE`, a command that the runner of transcripts has: it runs the statements and prints their rows.
+articles() {
+  local document
+  echo 'CREATE TABLE IF NOT EXISTS articles (id TEXT, text TEXT, score REAL, seen TEXT);'
+  while IFS= read -r document; do
+    echo "INSERT INTO articles (rowid, id, text, score, seen) SELECT coalesce(max(rowid), 0) + 10, '$document' ->> 'id'," \
+      "'$document' ->> 'text', length('$document' ->> 'text'), '2026-01-31T08:00:00Z' FROM articles;"
+  done
+}
+
+# ten: the documents of which `tables`, another such command, makes c.jsonl, c.parquet, c.arrow and c.arrows.
+ten() {
+  local number
+  for number in 1 2 3 4 5 6; do doc $((99 + number)) "$number"; done
+  doc 106 1; doc 107 2 1; doc 108 3 1; doc 109 3 2
+}
+
+# verbs CORPUS: what every verb that reads a corpus prints. The file tests.jsonl has documents to compare it with.
+verbs() {
+  local report='--report r.tsv --force -q'
+  rm -f ./*.rsm
+  resemblance build a.rsm "$1" -q; resemblance list a.rsm -q
+  resemblance build b.rsm tests.jsonl -q; resemblance query b.rsm --corpus "$1" -q
+  resemblance add b.rsm "$1" --if-new 2>&1 | tail -n 1
+  resemblance build c.rsm tests.jsonl --containment 5 -q; resemblance contain --in c.rsm --query "$1" -q
+  resemblance pairs "$1" -q; resemblance clusters "$1" -q; resemblance explain 100 106 --corpus "$1" -q | head -n 2 | brief
+  resemblance eval "$1" --sample 10 -q | grep candidate_recall; resemblance tune --corpus "$1" -q | cut -f1-4
+  resemblance report "$1" -o r.html --force -q; grep -o '<h1>[^<]*' r.html
+  resemblance dedup "$1" -o out/ $report; cat r.tsv
+  resemblance dedup "$1" -o out/ --policy cluster --keep longest $report; cat r.tsv
+  resemblance decontaminate "$1" --against tests.jsonl -o out/ $report; cat r.tsv
+  resemblance decontaminate tests.jsonl --against "$1" -o out/ $report; cat r.tsv
+}
