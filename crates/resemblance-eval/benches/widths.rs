@@ -1,10 +1,13 @@
-//! Numbers and widths of MinHash values: bytes a document, speed, and what searches find that verify nothing.
+//! Compares numbers and widths of MinHash values: bytes of a document, speed, and what unverified
+//! searches find.
 //!
-//! `RESEMBLANCE_DATA=FOLDER cargo bench -p resemblance-eval --bench widths -- 20` takes the number of seeds, 20 if not said, and the
-//! corpora of the folder: in each of its folders `docs.jsonl.gz`. Besides, it takes the first 400 bytes of all
-//! documents, those with equal features once. What is found is compared with the exact similarities of all pairs:
-//! recall and precision at the default threshold, mean over the seeds. A document's bytes are the length of the
-//! file of a store of pieces of 750 bytes, with keys of 12 bytes, made in bulk and by commits of 1,000.
+//! `RESEMBLANCE_DATA=FOLDER cargo bench -p resemblance-eval --bench widths -- 20` runs with 20
+//! seeds, which is also the default, and reads `docs.jsonl.gz` in each subfolder of the folder as a
+//! corpus. Another corpus consists of the first 400 bytes of all documents, without repeats. The
+//! results are compared with the exact similarities of all pairs: recall and precision at the
+//! default threshold, averaged over the seeds. The bytes of a document are measured by the length
+//! of a store's file. The store contains pieces of 750 bytes with keys of 12 bytes, and is built in
+//! bulk and by commits of 1,000.
 
 #![allow(
     clippy::unwrap_used,
@@ -26,13 +29,13 @@ use resemblance_corpus::verification::exact_partners;
 const THRESHOLD: f64 = 0.8;
 const SHORT_BYTES: usize = 400;
 const PIECE_BYTES: usize = 750;
-/// Shorter pieces are left out.
+/// The minimum length of a piece. Shorter ones are left out.
 const MIN_PIECE_BYTES: usize = 200;
 const COMMIT_DOCUMENTS: usize = 1_000;
-/// Bytes of texts by which the speed is measured.
+/// The number of bytes of text for measuring the speed.
 const TIMED_BYTES: usize = 8 << 20;
 
-/// The documents of a corpus as features, and the pairs that are near.
+/// The features of a corpus's documents, and the near pairs.
 struct Corpus {
     name: String,
     features: Vec<Vec<u64>>,
@@ -98,7 +101,7 @@ fn schema(values: u16, bits: u8, seed: u64) -> Schema {
     builder.seed(seed).build().unwrap()
 }
 
-/// The texts of each corpus, by its name.
+/// Returns the texts of each corpus, by name.
 fn texts(folder: &Path) -> Vec<(String, Vec<String>)> {
     let entries = fs::read_dir(folder)
         .unwrap()
@@ -120,7 +123,7 @@ fn texts(folder: &Path) -> Vec<(String, Vec<String>)> {
     folders.iter().map(read).collect()
 }
 
-/// The longest beginning of at most so many bytes.
+/// Returns the longest prefix of at most this number of bytes.
 fn beginning(text: &str, bytes: usize) -> &str {
     &text[..text.floor_char_boundary(bytes)]
 }
@@ -168,7 +171,7 @@ impl Corpus {
     }
 }
 
-/// MB of text a second, one thread, the best of three.
+/// Returns the speed in MB of text per second, with one thread, as the best of three runs.
 fn speed(sketcher: &Sketcher, texts: &[&str]) -> f64 {
     let mut size = 0;
     let texts: Vec<&&str> = texts
@@ -189,7 +192,7 @@ fn speed(sketcher: &Sketcher, texts: &[&str]) -> f64 {
     bytes as f64 / 1e6 / times.fold(f64::INFINITY, f64::min)
 }
 
-/// Recall and precision for 8, 16 and 32 bits, for each corpus, means over the seeds.
+/// Returns recall and precision with 8, 16 and 32 bits, for each corpus, averaged over the seeds.
 fn found(values: u16, seeds: u64, corpora: &[Corpus]) -> [Vec<[f64; 2]>; 3] {
     let mut sums = [(); 3].map(|()| vec![[0.0; 2]; corpora.len()]);
     for seed in 1..=seeds {
@@ -215,7 +218,7 @@ fn found(values: u16, seeds: u64, corpora: &[Corpus]) -> [Vec<[f64; 2]>; 3] {
     sums
 }
 
-/// The pairs that share a band, and whose estimate is the threshold or more.
+/// Returns the pairs that share a band and whose estimate reaches the threshold.
 fn answers(schema: &Schema, signatures: &[Signature]) -> HashSet<(usize, usize)> {
     let minhash = schema.minhash().unwrap();
     let rows = usize::from(minhash.rows());
@@ -236,7 +239,8 @@ fn answers(schema: &Schema, signatures: &[Signature]) -> HashSet<(usize, usize)>
     candidates
 }
 
-/// Bytes a document of a store that is made in bulk, and of one that is made by commits.
+/// Returns the bytes of a document in a store that is built in bulk, and in one that is built by
+/// commits.
 fn bytes(schema: &Schema, pieces: &[&str]) -> [f64; 2] {
     let folder = tempfile::TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let sketcher = schema.sketcher();

@@ -1,11 +1,11 @@
-//! The similarities of documents that are not alike, which decide how many candidates a query has.
+//! The similarities of dissimilar documents, which determine how many candidates a query has.
 
 use resemblance::invariant::at_mut;
 use resemblance::schema::Banding;
 use resemblance::{Error, Result};
 use resemblance_corpus::verification::exact_partners;
 
-/// Similarities are counted in steps of 1 / 10,000.
+/// The number of steps in which similarities are counted: each is 1 / 10,000.
 const STEPS: usize = 10_000;
 
 /// The similarities of pairs of documents that are not near-duplicates.
@@ -25,25 +25,26 @@ pub struct Background(Similarities);
 
 #[derive(Clone, Debug)]
 enum Similarities {
-    /// Assume this similarity for all pairs.
+    /// One assumed similarity for all pairs.
     Assumed(f64),
     /// The number of pairs of this number of documents at each similarity, in steps of 1 / 10,000.
     Measured { documents: usize, counts: Vec<u64> },
 }
 
 impl Background {
-    /// Takes the same similarity, 0 to 1, for all pairs.
+    /// Assumes the same similarity, 0 to 1, for all pairs.
     #[must_use]
     pub fn assumed(similarity: f64) -> Self {
         Self(Similarities::Assumed(similarity))
     }
 
-    /// Takes the exact similarities of all pairs of some documents, two at least: joins them by their
-    /// features, distinct hashes, ascending. `on_document` is called after each; its error ends the join.
+    /// Measures the exact similarities of all pairs of two or more documents. Each document is
+    /// given by the distinct hashes of its features in ascending order. Calls `on_document` after
+    /// each document, and stops if that returns an error.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidParameter`] for fewer than two documents, and what `on_document` returns.
+    /// [`Error::InvalidParameter`] for fewer than two documents, and the error of `on_document`.
     ///
     /// ```
     /// use resemblance::Error;
@@ -79,7 +80,8 @@ impl Background {
         }))
     }
 
-    /// Returns the number of documents whose pairs were compared; `None` if the similarity is assumed.
+    /// Returns the number of documents whose pairs were compared, or `None` if the similarity is
+    /// assumed.
     #[must_use]
     pub fn documents(&self) -> Option<usize> {
         match &self.0 {
@@ -105,7 +107,7 @@ impl Background {
         }
     }
 
-    /// Returns the mean over all pairs of a value that is 0 where documents share nothing.
+    /// Returns the mean over all pairs of a value that is 0 for documents that share nothing.
     fn mean_of(&self, value: impl Fn(f64) -> f64) -> f64 {
         let (documents, counts) = match &self.0 {
             Similarities::Assumed(similarity) => return value(*similarity),
@@ -129,7 +131,7 @@ mod tests {
     fn background_has_the_mean_similarity_of_all_pairs() {
         let features = [vec![1, 2], vec![2, 3], vec![7], vec![8]];
         let measured = Background::measured::<Error>(&features, || Ok(())).unwrap();
-        // Four documents have six pairs; five of them share nothing.
+        // Four documents have six pairs, five of which share nothing.
         assert!((measured.mean() - 1.0 / 3.0 / 6.0).abs() < 1e-4);
         let mut counts = vec![0; STEPS + 1];
         counts[STEPS / 2] = 2;

@@ -1,4 +1,4 @@
-//! Charts: curves and points, as SVG.
+//! Charts of curves and points, as SVG.
 
 use std::ops::Range;
 
@@ -6,8 +6,8 @@ use plotters::prelude::*;
 
 const SIZE_PIXELS: (u32, u32) = (860, 540);
 const FONT: &str = "sans-serif";
-/// Okabe and Ito, *Color Universal Design* (2008): colours that colour-blind readers can
-/// distinguish too.
+/// Colours that colour-blind readers can also distinguish (Okabe and Ito, *Color Universal Design*,
+/// 2008).
 const COLOURS: [RGBColor; 7] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
@@ -32,9 +32,9 @@ pub enum ChartScale {
 pub struct ChartAxis {
     /// Its label.
     pub name: String,
-    /// The least value.
+    /// The lowest value.
     pub from: f64,
-    /// The greatest value.
+    /// The highest value.
     pub to: f64,
     /// The division of the axis.
     pub scale: ChartScale,
@@ -58,7 +58,7 @@ impl ChartAxis {
         }
     }
 
-    /// Returns an axis around all of these positive numbers, divided by doublings.
+    /// Returns an axis that spans these positive numbers, divided by doublings.
     pub fn doublings(name: &str, values: impl Iterator<Item = f64>) -> Self {
         let (mut from, mut to) = (f64::INFINITY, 0.0_f64);
         for value in values.filter(|value| value.is_finite() && *value > 0.0) {
@@ -76,7 +76,7 @@ impl ChartAxis {
         }
     }
 
-    /// The place of a value along the axis.
+    /// Returns the position of a value along the axis.
     fn place(&self, value: f64) -> f64 {
         match self.scale {
             ChartScale::Linear => value,
@@ -104,12 +104,12 @@ impl ChartAxis {
     }
 }
 
-/// The marks by which the points of a series are shown.
+/// How the points of a series are drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChartMark {
     /// A line.
     Line,
-    /// Points alone.
+    /// Points only.
     Points,
     /// Points as rings, within which other points can be seen.
     Rings,
@@ -117,14 +117,14 @@ pub enum ChartMark {
     Both,
 }
 
-/// Points that belong together, x ascending.
+/// A series of points, ascending in x.
 #[derive(Clone, Debug)]
 pub struct ChartSeries {
     /// Its name in the legend.
     pub name: String,
     /// The points.
     pub points: Vec<(f64, f64)>,
-    /// The marks by which they are shown.
+    /// How the points are drawn.
     pub mark: ChartMark,
 }
 
@@ -142,7 +142,7 @@ pub struct Chart {
 }
 
 impl Chart {
-    /// A chart without series.
+    /// Creates a chart without series.
     #[must_use]
     pub fn new(title: impl Into<String>, x: ChartAxis, y: ChartAxis) -> Self {
         Self {
@@ -173,7 +173,7 @@ impl Chart {
         self.add(name, points, ChartMark::Line);
     }
 
-    /// Adds a line from bottom to top.
+    /// Adds a vertical line.
     pub fn upright(&mut self, name: impl Into<String>, x: f64) {
         self.add(
             name,
@@ -186,7 +186,7 @@ impl Chart {
     ///
     /// # Errors
     ///
-    /// Returns why it cannot be drawn.
+    /// A description of why the chart cannot be drawn.
     pub fn svg(&self) -> Result<String, String> {
         let mut svg = String::new();
         let area = SVGBackend::with_string(&mut svg, SIZE_PIXELS).into_drawing_area();
@@ -196,7 +196,7 @@ impl Chart {
         Ok(svg)
     }
 
-    /// The place at the left or right edge that has the fewest points.
+    /// Returns the position at the left or right edge with the fewest points.
     fn emptiest_place(&self) -> SeriesLabelPosition {
         // From 0 to 1 along an axis.
         let share = |axis: &ChartAxis, value: f64| {
@@ -253,7 +253,7 @@ impl Chart {
         for (place, (series, colour)) in self.series.iter().zip(COLOURS.iter().cycle()).enumerate()
         {
             let colour = *colour;
-            // When the colours are repeated, lines are thin and points hollow.
+            // When colours repeat, lines are thin and points are hollow.
             let is_again = place >= COLOURS.len();
             let width = if is_again { 1 } else { 2 };
             let (radius, style) = match series.mark {
@@ -329,8 +329,8 @@ mod tests {
         ] {
             assert!(svg.contains(name), "{name}");
         }
-        // The point without a value is left out, and nothing is drawn at a place that is not a
-        // number. Three more are before the names.
+        // The point without a value is left out, and nothing is drawn at a position that is not a
+        // number. The names have three more circles.
         assert_eq!(svg.matches("<circle").count(), 2 + 3);
         assert!(!svg.contains("NaN") && !svg.contains("inf"));
         assert_eq!(svg, chart().svg().unwrap());

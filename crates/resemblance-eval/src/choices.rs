@@ -1,4 +1,4 @@
-//! Schemas to choose from, with what they would find and cost.
+//! Candidate schemas, with what they would find and cost.
 
 use resemblance::invariant::OrBug;
 use resemblance::schema::{Banding, MinHashSchema, TableDesign};
@@ -9,17 +9,17 @@ use super::background::Background;
 use super::chart::{Chart, ChartAxis};
 use super::costs::document_bytes;
 
-/// A number of MinHash values with its bands, and what they cost.
+/// A number of MinHash values with its bands, and the cost.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct BandingChoice {
-    /// The settings by which values are computed and compared.
+    /// The settings for computing and comparing values.
     pub minhash: MinHashSchema,
     /// The bands.
     pub banding: Banding,
-    /// Candidates that a query is expected to have.
+    /// The expected number of candidates of a query.
     pub candidates: f64,
-    /// Bytes on disk of a document without its key.
+    /// The bytes on disk of a document without its key.
     pub document_bytes: f64,
 }
 
@@ -28,7 +28,7 @@ impl BandingChoice {
     ///
     /// # Errors
     ///
-    /// Returns the errors of building the schema.
+    /// The errors of building the schema.
     pub fn new(minhash: MinHash, documents: u64, background: &Background) -> Result<Self> {
         let schema = Schema::builder().minhash(minhash).build()?;
         let minhash = schema.minhash().or_bug("the schema has MinHash")?;
@@ -63,7 +63,7 @@ pub fn s_curves(choices: &[BandingChoice], threshold: f64, title: String) -> Cha
     chart
 }
 
-/// The tables for a number of documents, and what they cost.
+/// The tables for a number of documents, and their cost.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TableChoice {
@@ -71,7 +71,7 @@ pub struct TableChoice {
     pub documents: u64,
     /// The tables.
     pub design: TableDesign,
-    /// Bytes on disk of a document without its key.
+    /// The bytes on disk of a document without its key.
     pub document_bytes: f64,
 }
 
@@ -80,7 +80,7 @@ impl TableChoice {
     ///
     /// # Errors
     ///
-    /// Returns the errors of building the schema.
+    /// The errors of building the schema.
     pub fn new(simhash: SimHash, documents: u64) -> Result<Self> {
         let schema = Schema::builder()
             .simhash(simhash)
@@ -94,7 +94,7 @@ impl TableChoice {
         })
     }
 
-    /// Draws the probability that pairs are within the distance.
+    /// Draws the probability that pairs are within the distance, by similarity.
     #[cfg(feature = "charts")]
     #[must_use]
     pub fn curve(&self) -> Chart {

@@ -1,4 +1,5 @@
-//! Error and time of several kinds and sizes of signatures, over the pairs of a sample.
+//! Compares the error and time of several kinds and sizes of signatures, over the pairs of a
+//! sample.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -12,43 +13,45 @@ use super::kinds::{SIGNATURE_KINDS, SignatureKind, signature_bytes, variance};
 use super::sample::DocumentSample;
 use super::tally::EstimateErrors;
 
-/// Maximum number of pairs that are compared; of more, a sample.
+/// The maximum number of pairs to compare. If there are more, a sample is compared.
 const MAX_PAIRS: usize = 100_000;
 
-/// The similarities at which an estimate errs most.
+/// The similarities at which estimates have the greatest errors.
 const HALF: std::ops::RangeInclusive<f64> = 0.4..=0.6;
 
-/// More features than any two documents have together.
+/// More features than two documents ever have.
 const LARGE_UNION: f64 = 1e18;
 
-/// Two documents and their exact similarity, below 1: equal sets have equal signatures.
+/// Two documents and their exact similarity, which is below 1 because equal sets have equal
+/// signatures.
 #[derive(Clone, Copy, Debug)]
 struct ComparedPair {
     a: usize,
     b: usize,
     similarity: f64,
-    /// The number of features of both together.
+    /// The number of features in the union of both.
     union: f64,
 }
 
-/// Pairs of a sample whose exact similarity is at least a floor and below 1.
+/// The pairs of a sample whose exact similarity is at least a floor and below 1.
 #[derive(Debug)]
 pub struct ComparedPairs {
     pairs: Vec<ComparedPair>,
-    /// Number of such pairs in the sample, those not compared included.
+    /// The number of such pairs in the sample, including those that are not compared.
     total: u64,
 }
 
 impl ComparedPairs {
-    /// Finds the pairs from the floor on; of more than 100,000, those whose numbers hash lowest.
-    /// Calls `on_document` after each document with the number joined so far; its error ends the search.
+    /// Finds the pairs that reach the floor. If there are more than 100,000, keeps those with the
+    /// lowest hashes. Calls `on_document` after each document with the number processed so far, and
+    /// stops if that returns an error.
     pub fn find<E: From<Error>>(
         sample: &DocumentSample,
         floor: f64,
         mut on_document: impl FnMut(u64) -> Result<(), E>,
     ) -> Result<Self, E> {
         let mut total = 0;
-        // By the hash, which is almost always different.
+        // The hash comes first; it is almost always different.
         let mut kept: BTreeSet<(u64, usize, usize, u64)> = BTreeSet::new();
         for (document, partners) in exact_partners(&sample.features, floor)?.enumerate() {
             let partners = partners?;
@@ -78,20 +81,20 @@ impl ComparedPairs {
         Ok(Self { pairs, total })
     }
 
-    /// Iterates over the pairs that are compared, in an order that has nothing to do with their documents:
-    /// the indexes of the two in the sample, the lesser first, and their exact similarity.
+    /// Iterates over the pairs to compare: the indices of both documents in the sample, the smaller
+    /// first, and their exact similarity. The order is independent of the documents.
     pub fn iter(&self) -> impl Iterator<Item = (usize, usize, f64)> {
         self.pairs
             .iter()
             .map(|pair| (pair.a, pair.b, pair.similarity))
     }
 
-    /// Returns true if no two documents are so similar.
+    /// Returns true if no pair is similar enough.
     pub fn is_empty(&self) -> bool {
         self.pairs.is_empty()
     }
 
-    /// Returns the number of pairs that are compared: all, up to 100,000.
+    /// Returns the number of pairs to compare, at most 100,000.
     pub fn len(&self) -> usize {
         self.pairs.len()
     }
@@ -109,15 +112,15 @@ pub struct ComparedKind {
     pub kind: &'static SignatureKind,
     /// Its parameters.
     pub minhash: MinHashSchema,
-    /// Number of seeds that were tried.
+    /// The number of seeds.
     pub seeds: u64,
-    /// The errors over all pairs.
+    /// The errors of all pairs.
     pub all: EstimateErrors,
-    /// The errors over the pairs with a similarity of 0.4 to 0.6.
+    /// The errors of the pairs with a similarity of 0.4 to 0.6.
     pub half: EstimateErrors,
-    /// Features of the documents in the pairs.
+    /// The number of features of the documents in the pairs.
     features: u64,
-    /// The time to sketch them with the fastest seed: slower ones were held up by something else.
+    /// The sketching time with the fastest seed. Slower ones were delayed by something else.
     time: Duration,
 }
 
@@ -127,7 +130,7 @@ impl ComparedKind {
         self.minhash.values()
     }
 
-    /// Returns the bytes that the values of a signature take.
+    /// Returns the number of bytes of a signature's values.
     pub fn signature_bytes(&self) -> u64 {
         signature_bytes(&self.minhash)
     }
@@ -139,7 +142,7 @@ impl ComparedKind {
         variances.fold(0.0, f64::max).sqrt()
     }
 
-    /// Nanoseconds for each feature on one thread; `None` if there was none.
+    /// Returns the nanoseconds for each feature on one thread, or `None` if there are no features.
     pub fn feature_nanoseconds(&self) -> Option<f64> {
         (self.features > 0).then(|| self.time.as_nanos() as f64 / self.features as f64)
     }
@@ -154,7 +157,7 @@ impl ComparedKind {
             signature.or_bug("a document of a pair that was not sketched")
         };
         for pair in pairs {
-            // An estimate that is not brought into [0, 1]: that would hide errors of few bits.
+            // The estimate is not clamped to [0, 1], which would hide errors of few bits.
             let estimate = signature(pair.a)?.jaccard_unclamped(signature(pair.b)?)?;
             let error = estimate - pair.similarity;
             let variance = variance(&self.minhash, pair.similarity, pair.union);
@@ -167,9 +170,9 @@ impl ComparedKind {
     }
 }
 
-/// Sketches the documents of the pairs with every kind, size and seed from 1 on, and compares
-/// estimates with exact similarities. `on_document` is called before each sketch; its error ends the
-/// comparison.
+/// Sketches the documents of the pairs with every kind, size and seed, beginning with seed 1, and
+/// compares the estimates with the exact similarities. Calls `on_document` before each sketch, and
+/// stops if that returns an error.
 pub fn compare_kinds<E: From<Error>>(
     sample: &DocumentSample,
     pairs: &ComparedPairs,

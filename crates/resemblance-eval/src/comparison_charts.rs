@@ -1,11 +1,11 @@
-//! Errors and times of kinds of signatures, as charts.
+//! Charts of the errors and times of kinds of signatures.
 
 use super::chart::{Chart, ChartAxis, ChartMark, ChartSeries};
 use super::compared::ComparedKind;
 use super::evaluation_charts::NamedChart;
 use super::kinds::{SIGNATURE_KINDS, SignatureKind};
 
-/// Error and time against the number of values, and error against bytes.
+/// Draws error and time by the number of values, and error by bytes.
 #[must_use]
 pub fn comparison_charts(compared: &[ComparedKind]) -> Vec<NamedChart> {
     let error = |row: &ComparedKind| row.all.deviation();
@@ -13,7 +13,7 @@ pub fn comparison_charts(compared: &[ComparedKind]) -> Vec<NamedChart> {
     let size = |row: &ComparedKind| f64::from(row.values());
     let bytes = |row: &ComparedKind| row.signature_bytes() as f64;
     let whole = |kind: &SignatureKind| !kind.is_cut();
-    // The families of hash functions differ in nothing that shows here.
+    // The families of hash functions show no visible difference here.
     let kept = |kind: &SignatureKind| kind.is_cut() || ["minhash", "bottom-k"].contains(&kind.name);
     let deviation = "standard deviation";
     let values = "values in a signature";
@@ -48,10 +48,10 @@ pub fn comparison_charts(compared: &[ComparedKind]) -> Vec<NamedChart> {
     ]
 }
 
-/// The families whose errors are compared with that of the first.
+/// The families whose errors are compared with those of the first one.
 const FAMILIES: [&str; 4] = ["multiply-shift", "modular", "tabulation", "jenkins"];
 
-/// Draws how much more the estimates of each family of hash functions err than those of
+/// Draws how much greater the errors of each family of hash functions are than those of
 /// pair-multiply, by the number of functions.
 fn differences(compared: &[ComparedKind]) -> Chart {
     let size = |row: &ComparedKind| f64::from(row.values());
@@ -92,12 +92,12 @@ fn points(
     y: &dyn Fn(&ComparedKind) -> Option<f64>,
 ) -> Vec<(f64, f64)> {
     let rows = compared.iter().filter(|row| row.kind.name == kind.name);
-    // Without any error there is nothing to draw on an axis of doublings.
+    // An error of zero cannot be drawn on an axis of doublings.
     let points = rows.filter_map(|row| Some((x(row), y(row).filter(|y| *y > 0.0)?)));
     points.collect()
 }
 
-/// A series for each of some kinds.
+/// Draws one series for each of some kinds.
 fn chart(
     compared: &[ComparedKind],
     [title, x_name, y_name]: [&str; 3],

@@ -4,7 +4,8 @@ use resemblance::invariant::OrBug;
 use resemblance::{BulkOptions, Result, Schema};
 use resemblance_sketch::lanes::POSTING_BYTES;
 
-/// Bytes that a posting with a code of 40 bits takes on disk, about, its share of the filters included.
+/// The approximate number of bytes on disk of a posting with a code of 40 bits, including its share
+/// of the filters.
 ///
 /// ```
 /// use resemblance_eval::BAND_POSTING_BYTES;
@@ -13,7 +14,8 @@ use resemblance_sketch::lanes::POSTING_BYTES;
 /// ```
 pub const BAND_POSTING_BYTES: f64 = 5.4;
 
-/// Bytes that a posting with a code of 64 bits takes on disk, about, its share of the filters included.
+/// The approximate number of bytes on disk of a posting with a code of 64 bits, including its share
+/// of the filters.
 ///
 /// ```
 /// use resemblance_eval::TABLE_POSTING_BYTES;
@@ -22,14 +24,14 @@ pub const BAND_POSTING_BYTES: f64 = 5.4;
 /// ```
 pub const TABLE_POSTING_BYTES: f64 = POSTING_BYTES;
 
-/// Number of documents over which the bytes of one are averaged.
+/// The number of documents over which the size of one is averaged.
 const MANY_DOCUMENTS: u64 = 1_000_000;
 
-/// Returns the bytes on disk that a document of a schema takes without its key and payload, about.
+/// Returns the approximate number of bytes on disk of a document, without its key and payload.
 ///
 /// # Errors
 ///
-/// Returns the errors of [`BulkOptions::estimate`].
+/// The errors of [`BulkOptions::estimate`].
 ///
 /// ```
 /// use resemblance_eval::{BAND_POSTING_BYTES, Background, document_bytes};

@@ -1,4 +1,5 @@
-//! Queries for every document of a sample, and exact similarities beside their answers.
+//! Queries a store for every document of a sample, and compares its answers with exact
+//! similarities.
 
 use resemblance::invariant::{OrBug, at};
 use resemblance::schema::{EmptyDocuments, MinHashSchema};
@@ -9,10 +10,10 @@ use crate::sample::DocumentSample;
 use crate::spread::{RecallSpread, SeedRecall};
 use crate::tally::{ComparedDocument, FamilyTally, FamilyTheory, MinHashTally, SimHashTally};
 
-/// Documents that are looked up together.
+/// The number of documents that are looked up together.
 const DOCUMENTS_TOGETHER: usize = 64;
 
-/// A store that holds only a sample, and the counts of what it returns: see
+/// A store that contains only a sample, and counts of what it returns: see
 /// [`Snapshot::evaluate`](Evaluation::new).
 ///
 /// ```
@@ -42,17 +43,17 @@ const DOCUMENTS_TOGETHER: usize = 64;
 /// ```
 #[non_exhaustive]
 pub struct Evaluation {
-    /// The sample, with its signatures as the store keeps them: it estimates from those, where values
-    /// are cut.
+    /// The sample. Its signatures are as the store keeps them, because cut values change the
+    /// estimates.
     pub sample: DocumentSample,
     snapshot: Snapshot,
-    /// True if documents without features resemble each other.
+    /// True if documents without features are near-duplicates of each other.
     empty_are_alike: bool,
-    /// The tally of pairs returned by similarity, if the schema has MinHash.
+    /// The counts of pairs returned by similarity, if the schema has MinHash.
     pub minhash: Option<MinHashTally>,
-    /// The tally of pairs returned by distance, if the schema has SimHash.
+    /// The counts of pairs returned by distance, if the schema has SimHash.
     pub simhash: Option<SimHashTally>,
-    /// The pairs returned by each family, by both and by any, if the schema has both.
+    /// The pairs returned by MinHash, by SimHash, by both and by either, if the schema has both.
     pub families: Vec<FamilyTally>,
     seeds: Option<SeedRecall>,
 }
@@ -72,13 +73,14 @@ struct Nearby {
 }
 
 impl Evaluation {
-    /// Prepares to measure how much of a sample a store finds. The store must hold only the sample,
-    /// each document under its index in the sample as its id. The `max_missed` most similar pairs
-    /// that are not returned are named.
+    /// Prepares to measure how much of a sample a store finds. The store must contain exactly the
+    /// sample, and the id of a document must be its index in the sample. The evaluation keeps the
+    /// `max_missed` most similar pairs that the store does not return.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidParameter`] for another number of documents, or a sample without signatures.
+    /// [`Error::InvalidParameter`] if the number of documents differs, or the sample has no
+    /// signatures.
     pub fn new(snapshot: &Snapshot, sample: DocumentSample, max_missed: usize) -> Result<Self> {
         let documents = sample.len();
         if snapshot.len() != documents as u64 || sample.signatures.len() != documents {
@@ -112,14 +114,14 @@ impl Evaluation {
         })
     }
 
-    /// Makes [`run`](Self::run) count the candidates of the seeds from 1 to `seeds` too: the bands of
-    /// the schema from signatures with that seed. Sketches each document `seeds` times, and calls
-    /// `on_document` before each; takes 8 bytes for each document, seed and band.
+    /// Makes [`run`](Self::run) also count the candidates with the seeds from 1 to `seeds`, from
+    /// signatures with that seed and the schema's bands. Sketches each document `seeds` times, and
+    /// calls `on_document` before each. It takes 8 bytes for each document, seed and band.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidParameter`] if the schema has no MinHash, or one of weighted features or of
-    /// values made elsewhere; and the error that `on_document` returns.
+    /// [`Error::InvalidParameter`] if the schema has no MinHash, or has MinHash of weighted
+    /// features or of external values; and the error of `on_document`.
     ///
     /// ```
     /// # use resemblance_eval::{Evaluation, Sampler};
@@ -152,22 +154,21 @@ impl Evaluation {
         Ok(())
     }
 
-    /// Returns the recall with the seeds that [`over_seeds`](Self::over_seeds) tries, none if it
-    /// was not called: among the pairs less than 0.05 above the threshold, to which the promised
-    /// recall refers, and among all pairs at the threshold or above. For a threshold of 0.95 or
-    /// more the two are the same, and are returned once.
+    /// Returns the recall with the seeds of [`over_seeds`](Self::over_seeds). There are two
+    /// entries: the recall of the pairs less than 0.05 above the threshold, to which the promised
+    /// recall refers, and that of all pairs at the threshold or above. For a threshold of 0.95 or
+    /// more they are the same, and there is one entry. Without `over_seeds` the result is empty.
     #[must_use]
     pub fn seeds(&self) -> &[RecallSpread] {
         self.seeds.as_ref().map_or(&[], |seeds| &seeds.spreads)
     }
 
-    /// Compares all pairs whose exact similarity is `floor` or more. Calls `on_document` before
-    /// each document with the number of documents before it; its error ends the evaluation.
+    /// Compares all pairs whose exact similarity is at least `floor`. Calls `on_document` before
+    /// each document with the number of documents before it, and stops if that returns an error.
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`Query::run`](resemblance::Query::run), and the error that `on_document`
-    /// returns.
+    /// The errors of [`Query::run`](resemblance::Query::run), and the error of `on_document`.
     pub fn run<E: From<Error>>(
         &mut self,
         floor: f64,
@@ -221,7 +222,7 @@ impl Evaluation {
         Ok(())
     }
 
-    /// Returns the answers of the store by similarity: candidates by the bands, with their
+    /// Returns the store's answers by similarity: candidates that share a band, with their
     /// estimates, and those within the threshold.
     fn by_similarity(
         &self,
@@ -229,7 +230,7 @@ impl Evaluation {
         signatures: &[Signature],
     ) -> Result<Vec<Similar>> {
         let bounds = Bounds::new().by(Family::MinHash);
-        // Every estimate is at least 0, so that these are all that share a band.
+        // Every estimate is at least 0, so this returns all documents that share a band.
         let all = bounds.min_similarity(0.0).accept_lower_recall();
         let candidates = self.partners(signatures, all)?;
         let returned = self.partners(signatures, bounds.min_similarity(minhash.threshold()))?;
@@ -262,7 +263,7 @@ impl Evaluation {
         answers.into_iter().map(partners).collect()
     }
 
-    /// Returns the documents that the store answers by one family, by both or by any.
+    /// Returns the store's answers by MinHash, by SimHash, by both or by either.
     fn returned_by(&self, signatures: &[Signature], by: Family) -> Result<Vec<Vec<usize>>> {
         let answers = self.query(signatures).bounds(Bounds::new().by(by)).run()?;
         let documents = |matches: Matches| {
@@ -272,7 +273,7 @@ impl Evaluation {
         answers.into_iter().map(documents).collect()
     }
 
-    /// Returns the answers of the store by distance.
+    /// Returns the store's answers by distance.
     fn by_distance(&self, signatures: &[Signature]) -> Result<Vec<Nearby>> {
         let bounds = Bounds::new().by(Family::SimHash);
         let answers = self.query(signatures).bounds(bounds).run()?;
@@ -291,8 +292,8 @@ impl Evaluation {
         answers.into_iter().map(nearby).collect()
     }
 
-    /// Documents without features are equal sets, where the schema counts them as alike. The exact
-    /// join has no such pairs, because they share nothing.
+    /// Adds the pairs of documents without features, if the schema treats them as near-duplicates.
+    /// The exact join has no such pairs, because they share nothing.
     fn add_empty(&self, document: usize, exact: &mut Vec<Partner>) -> Result<()> {
         if !self.empty_are_alike || !at(&self.sample.features, document)?.is_empty() {
             return Ok(());
@@ -316,7 +317,7 @@ impl Evaluation {
             .minhash
             .as_mut()
             .or_bug("a store without MinHash was asked by similarity")?;
-        // Each pair is found from both sides, and counted from the later one.
+        // Each pair is found from both sides, and counted from the later document.
         let is_earlier = |partner: &&Partner| partner.document < document;
         let candidates = similar.candidates.iter().filter(is_earlier);
         let candidates: Vec<Partner> = candidates.copied().collect();
@@ -346,7 +347,7 @@ impl Evaluation {
             candidates,
         } = nearby;
         returned.retain(|(other, _)| *other < document);
-        // Pairs are counted from the later side, candidates from each document's own.
+        // Pairs are counted from the later document, candidates from each document.
         tally.candidates += candidates as u64;
         let max_distance = u32::from(tally.design.max_distance());
         let own = at(&self.sample.signatures, document)?;
@@ -365,7 +366,7 @@ impl Evaluation {
     }
 }
 
-/// Returns the index of a document of the sample, which is its id in the store.
+/// Returns the index of a document in the sample, which is its id in the store.
 fn index_of(id: u64) -> Result<usize> {
     usize::try_from(id).ok().or_bug("an id beyond the sample")
 }

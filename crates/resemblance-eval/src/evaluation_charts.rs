@@ -1,12 +1,12 @@
-//! The results of an evaluation, as charts.
+//! Charts of the results of an evaluation.
 
 use super::chart::{Chart, ChartAxis, ChartMark};
 use super::tally::{MinHashTally, ReturnedPairs, SimHashTally, SimilarityStep};
 
-/// A chart and the name of its file.
+/// The name of a file, and the chart in it.
 pub type NamedChart = (&'static str, Chart);
 
-/// The names of the files of all charts that an evaluation may draw.
+/// The file names of all charts that an evaluation may draw.
 pub const CHART_NAMES: [&str; 10] = [
     "recall.svg",
     "precision.svg",
@@ -20,7 +20,7 @@ pub const CHART_NAMES: [&str; 10] = [
     "time-by-size.svg",
 ];
 
-/// Points at the mean similarity of each step.
+/// Returns points at the mean similarity of each step.
 fn step_points(
     steps: &[SimilarityStep],
     value: impl Fn(&SimilarityStep) -> Option<f64>,
@@ -31,7 +31,7 @@ fn step_points(
     points.flatten().collect()
 }
 
-/// Recall, precision and error against similarity.
+/// Draws recall, precision and error by similarity.
 #[must_use]
 pub fn minhash_charts(tally: &MinHashTally) -> Vec<NamedChart> {
     let minhash = tally.minhash;
@@ -82,7 +82,7 @@ pub fn minhash_charts(tally: &MinHashTally) -> Vec<NamedChart> {
     ]
 }
 
-/// Precision and recall against the bound on the estimate.
+/// Draws precision and recall by the bound on the estimate.
 fn bound_chart(tally: &MinHashTally) -> Chart {
     let minhash = tally.minhash;
     let threshold = minhash.threshold();
@@ -105,7 +105,7 @@ fn bound_chart(tally: &MinHashTally) -> Chart {
     bounds
 }
 
-/// Draws the share of pairs within the distance, against similarity.
+/// Draws the share of pairs within the distance, by similarity.
 #[must_use]
 pub fn simhash_chart(tally: &SimHashTally) -> NamedChart {
     let mut chart = Chart::new(

@@ -1,12 +1,12 @@
-//! The kinds of signature that are compared: one list.
+//! The list of the kinds of signatures to compare.
 
 use resemblance::schema::{MinHashKind, MinHashSchema, Permutations};
 use resemblance::{MinHash, Result, Schema};
 
-/// Bytes of memory that a document takes for the largest signature of all kinds.
+/// The memory that a document takes for its largest signature, in bytes.
 pub const MAX_SIGNATURE_BYTES: u64 = 8 * 1024;
 
-/// One kind of signature that is compared.
+/// A kind of signature to compare.
 #[derive(Debug)]
 pub struct SignatureKind {
     /// The name of the kind.
@@ -14,13 +14,13 @@ pub struct SignatureKind {
     /// The numbers of values to compare, ascending.
     pub sizes: &'static [u16],
     minhash: fn(u16) -> MinHash,
-    /// The bits that are left of each value, if it is cut.
+    /// The number of bits to which values are cut, if they are cut.
     bits: Option<u8>,
 }
 
 const SIZES: &[u16] = &[64, 128, 256, 400, 512, 1024];
 
-/// All kinds that are compared, in the order in which they are compared.
+/// All kinds, in the order of comparison.
 pub(super) const SIGNATURE_KINDS: &[SignatureKind] = &[
     SignatureKind::whole("minhash", MinHash::new),
     SignatureKind::whole("multiply-shift", |values| {
@@ -37,7 +37,7 @@ pub(super) const SIGNATURE_KINDS: &[SignatureKind] = &[
     }),
     SignatureKind::whole("one-pass", MinHash::one_pass),
     SignatureKind::whole("bottom-k", MinHash::bottom_k),
-    // Of sets: every feature weighs the same.
+    // The features have no weights: each counts the same.
     SignatureKind::whole("weighted", MinHash::weighted),
     SignatureKind::whole("probability", MinHash::probability),
     SignatureKind::cut("1-bit", 1),
@@ -66,7 +66,7 @@ impl SignatureKind {
         }
     }
 
-    /// Returns true if only some bits of each value are kept.
+    /// Returns true if values are cut.
     pub fn is_cut(&self) -> bool {
         self.bits.is_some()
     }
@@ -79,19 +79,19 @@ impl SignatureKind {
     }
 }
 
-/// Bytes that a signature's values take.
+/// Returns the number of bytes of a signature's values.
 pub(super) fn signature_bytes(minhash: &MinHashSchema) -> u64 {
     (u64::from(minhash.values()) * u64::from(minhash.value_bits())).div_ceil(8)
 }
 
-/// Returns the theoretical variance of the estimate, for a pair with `union` features together. For
-/// one-pass it is an upper bound.
+/// Returns the theoretical variance of the estimate for a pair whose union has `union` features.
+/// For one-pass values it is an upper bound.
 pub(super) fn variance(minhash: &MinHashSchema, similarity: f64, union: f64) -> f64 {
     let variance = minhash.variance(similarity);
     if minhash.kind() != MinHashKind::BottomK {
         return variance;
     }
-    // A draw without replacement (Broder 1997).
+    // As in drawing without replacement (Broder 1997).
     let left = union - f64::from(minhash.values());
     if left > 0.0 {
         variance * left / (union - 1.0)

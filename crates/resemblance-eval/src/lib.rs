@@ -1,11 +1,12 @@
-//! Measures which pairs a near-duplicate search finds, and plans which it should find.
+//! Measures which pairs a near-duplicate search finds, and helps to choose a schema before a store
+//! is made.
 //!
-//! - [`Sampler`] draws a sample of documents, and [`Evaluation`] asks a store of them for each one:
-//!   recall, precision and the errors of estimates, against exact similarities.
-//! - [`Background`], [`BandingChoice`], [`TableChoice`] and [`near_neighbour_plan`] compare schemas before a store is
-//!   made, and [`compare_kinds`] compares kinds of signatures.
-//! - The feature `charts` draws all that as SVG, and `report` writes a page of HTML about the near-duplicates of a
-//!   corpus.
+//! - [`Sampler`] draws a sample of documents. [`Evaluation`] queries a store for each of them, and
+//!   compares the answers with exact similarities: recall, precision, and errors of estimates.
+//! - [`Background`], [`BandingChoice`], [`TableChoice`] and [`near_neighbour_plan`] compare schemas
+//!   before a store is made. [`compare_kinds`] compares kinds of signatures.
+//! - The feature `charts` draws the results as SVG. The feature `report` writes an HTML page about
+//!   the near-duplicates of a corpus.
 #![doc = include_str!("../README.md")]
 
 mod background;

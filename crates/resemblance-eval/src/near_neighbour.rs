@@ -1,12 +1,13 @@
-//! The bands that the theory of near neighbours requires.
+//! The bands that the theory of near neighbours prescribes.
 
 use resemblance::{Error, Result};
 
-/// The greatest number of bands that is computed: a `u32` holds it exactly.
+/// The maximum number of bands. An `f64` and a `u32` hold it exactly.
 const MAX_BANDS: f64 = 4_294_967_295.0;
 
-/// The bands by which the near neighbours of a query are found in theory (Indyk and Motwani 1998): with a family of
-/// hash functions that are equal with the probability p₁ for near ones, and at most p₂ for far ones.
+/// The bands that find the near neighbours of a query according to theory (Indyk and Motwani 1998).
+/// The theory assumes a family of hash functions that agree with probability p₁ for near documents,
+/// and with at most p₂ for far ones.
 ///
 /// ```
 /// use resemblance_eval::near_neighbour_plan;
@@ -17,27 +18,28 @@ const MAX_BANDS: f64 = 4_294_967_295.0;
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct NearNeighbourPlan {
-    /// ρ = ln (1 / p₁) / ln (1 / p₂): a query takes time of the order of nᵖ, with ρ for p.
+    /// ρ = ln (1 / p₁) / ln (1 / p₂). The time of a query grows as n to the power ρ.
     pub rho: f64,
-    /// k = ln n / ln (1 / p₂), rounded up: rows of a band. Of n far documents one is expected in a bucket, at
-    /// most.
+    /// k = ln n / ln (1 / p₂), rounded up: the number of rows in a band. Among n far documents, at
+    /// most one is expected in a bucket.
     pub rows: u32,
     /// l = n^ρ, rounded up: the number of bands.
     pub bands: u32,
     /// The probability 1 − (1 − p₁ᵏ)ˡ that these bands find a near document. Because k is rounded up, it
     /// may be less than the 1 − 1 / e of the theory.
     pub probability: f64,
-    /// The number l n p₂ᵏ of far candidates that a query is expected to have at most.
+    /// The maximum expected number of far candidates of a query, l n p₂ᵏ.
     pub candidates: f64,
 }
 
-/// Plans bands for `documents` documents, of which near ones have equal values with the probability `near`
-/// and far ones with `far`: for MinHash their similarities, for SimHash 1 − distance / bits.
+/// Plans bands for `documents` documents. `near` and `far` are the probabilities that a value
+/// agrees for near and for far documents. For MinHash they are similarities; for SimHash they are 1
+/// − distance / bits.
 ///
 /// # Errors
 ///
-/// [`Error::InvalidParameter`] unless 0 < `far` < `near` < 1, if there are no documents, and if there
-/// would be more than 2³² bands.
+/// [`Error::InvalidParameter`] unless 0 < `far` < `near` < 1; if there are no documents; or if
+/// there would be more than 2³² bands.
 ///
 /// ```
 /// use resemblance_eval::near_neighbour_plan;
@@ -84,7 +86,8 @@ pub fn near_neighbour_plan(near: f64, far: f64, documents: u64) -> Result<NearNe
 mod tests {
     use super::*;
 
-    /// Indyk and Motwani: for Hamming distance in d dimensions, ρ is at most 1 / c for radius r and factor c.
+    /// According to Indyk and Motwani, ρ is at most 1 / c for Hamming distance, radius r and factor
+    /// c.
     #[test]
     fn rho_is_within_the_bound_of_the_theory() {
         for dimensions in [64.0, 128.0, 1_000.0] {
@@ -105,11 +108,11 @@ mod tests {
         for (near, far) in [(0.8, 0.05), (0.5, 0.1), (0.3, 0.02)] {
             for documents in [1_000, 1_000_000, 1_000_000_000] {
                 let plan = near_neighbour_plan(near, far, documents).unwrap();
-                // Far documents in a bucket, and the same with a row less.
+                // The number of far documents in a bucket, also with one row less.
                 let far_ones = |rows: u32| documents as f64 * far.powi(rows as i32);
                 assert!(far_ones(plan.rows) <= 1.0 + 1e-9 && far_ones(plan.rows - 1) > 1.0 - 1e-9);
                 assert!(plan.candidates <= f64::from(plan.bands) + 1e-6);
-                // Rounding up takes less than a row from it.
+                // Rounding up removes less than one row.
                 let least = 1.0 - (-near).exp();
                 assert!(plan.probability > least - 1e-9, "{plan:?}");
             }

@@ -1,16 +1,16 @@
-//! Text that cannot drive the terminal that shows it, and numbers for readers.
+//! Makes text safe for terminals, and formats numbers for readers.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// True for what can drive a terminal, begin a line or turn the order of what is shown: control characters of C0,
-/// C1 and delete, the separators of lines and paragraphs, and the embeddings, overrides and isolates of
-/// bidirectional text.
+/// Returns true for characters that can control a terminal, begin a line or change the order of
+/// text: the control characters of C0 and C1 and delete, the line and paragraph separators, and the
+/// bidirectional embeddings, overrides and isolates.
 fn is_control(character: char) -> bool {
     character.is_control() || matches!(character, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Text that cannot drive a terminal: control characters other than newline and tab are escaped.
+/// Escapes control characters other than newline and tab, so that a text cannot control a terminal.
 pub fn for_terminal(text: &str) -> Cow<'_, str> {
     without(text, |c| is_control(c) && c != '\n' && c != '\t')
 }
@@ -20,7 +20,7 @@ pub fn one_line(text: &str) -> String {
     without(text, |c| is_control(c) && c != '\t').into_owned()
 }
 
-/// JSON that cannot drive a terminal: in its strings control characters are escaped.
+/// Escapes control characters in the strings of a JSON text, so that it cannot control a terminal.
 pub fn json(json: &str) -> Cow<'_, str> {
     if !json.contains(is_control) {
         return Cow::Borrowed(json);
@@ -28,7 +28,7 @@ pub fn json(json: &str) -> Cow<'_, str> {
     let mut out = String::with_capacity(json.len() + 8);
     for character in json.chars() {
         if is_control(character) {
-            // All of them lie in the basic plane.
+            // All of these characters are in the basic plane.
             let _ = write!(out, "\\u{:04x}", u32::from(character));
         } else {
             out.push(character);
@@ -37,7 +37,7 @@ pub fn json(json: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Returns a count with commas between its thousands.
+/// Formats a count with commas between thousands.
 pub fn grouped(count: u64) -> String {
     let digits = count.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
@@ -50,7 +50,7 @@ pub fn grouped(count: u64) -> String {
     out
 }
 
-/// Returns a number of bytes in the decimal unit that suits it, such as `1.2 MB`.
+/// Formats a number of bytes in a suitable decimal unit, such as `1.2 MB`.
 pub fn byte_size(bytes: u64) -> String {
     let scaled = |unit: f64| bytes as f64 / unit;
     match bytes {

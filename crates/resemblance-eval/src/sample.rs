@@ -9,14 +9,14 @@ use resemblance::{DocumentId, Error, Result, Signature};
 use resemblance_corpus::verification::FEATURE_BYTES;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// Seeds the hash that decides who is in a sample, so that it has nothing to do with any other:
-/// the bytes "sample" as a big-endian number.
+/// The seed of the hash that selects the sample, so that it is independent of all other hashes: the
+/// bytes "sample" as a big-endian number.
 const SAMPLE_SEED: u64 = 0x7361_6d70_6c65;
 
-/// Memory that a document takes beside its features, key and signature, about, in bytes.
+/// The approximate memory of a document besides its features, key and signature, in bytes.
 const DOCUMENT_BYTES: u64 = 300;
 
-/// A sample of documents in the order of their numbers, made by a [`Sampler`].
+/// A sample of documents in the order of their numbers. A [`Sampler`] makes it.
 ///
 /// ```
 /// use resemblance_eval::Sampler;
@@ -33,11 +33,11 @@ const DOCUMENT_BYTES: u64 = 300;
 pub struct DocumentSample {
     /// The key of each document.
     pub keys: Vec<Vec<u8>>,
-    /// Distinct hashes of each document's features, ascending.
+    /// The distinct hashes of each document's features, ascending.
     pub features: Vec<Vec<u64>>,
-    /// The signature of each document that was given with one.
+    /// The signatures of the documents, if they were added with signatures.
     pub signatures: Vec<Signature>,
-    /// Number of documents that were read, those outside the sample included.
+    /// The number of documents that were read, including those outside the sample.
     pub read: u64,
 }
 
@@ -55,8 +55,9 @@ impl DocumentSample {
     }
 }
 
-/// Takes documents one by one. Of more than [`max_documents`](Self::max_documents) those are kept whose
-/// keys hash lowest: a random sample, the same each time and whatever the order of the documents.
+/// Draws a random sample from documents that are added one by one. If there are more than
+/// [`max_documents`](Self::max_documents), the documents whose keys have the lowest hashes are
+/// kept. The sample is the same each time, and independent of the order of the documents.
 ///
 /// ```
 /// use resemblance_eval::Sampler;
@@ -82,9 +83,9 @@ pub struct Sampler {
     max_documents: usize,
     signature_bytes: u64,
     memory_bytes: u64,
-    /// Keys that hash higher are not in the sample. It only falls.
+    /// Keys with higher hashes are not in the sample. The value only falls.
     max_hash: Arc<AtomicU64>,
-    /// The held documents, by the hash of the key, then by the number of the document.
+    /// The documents in the sample, by the hash of the key, then by number.
     held: BTreeMap<(u64, u64), HeldDocument>,
     held_bytes: u64,
 }
@@ -96,7 +97,7 @@ struct HeldDocument {
     signature: Option<Signature>,
 }
 
-/// Returns the hash by which a key is in a sample or not.
+/// Returns the hash that decides whether a key is in a sample.
 fn hash_of(key: &[u8]) -> u64 {
     xxh3_64_with_seed(key, SAMPLE_SEED)
 }
@@ -108,7 +109,7 @@ impl Default for Sampler {
 }
 
 impl Sampler {
-    /// Begins without documents, of which all are kept.
+    /// Creates a sampler without documents and without limits.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -121,21 +122,22 @@ impl Sampler {
         }
     }
 
-    /// Maximum number of documents; all by default.
+    /// Sets the maximum number of documents. There is no limit by default.
     #[must_use]
     pub fn max_documents(mut self, documents: usize) -> Self {
         self.max_documents = documents;
         self
     }
 
-    /// Memory for the sample, what an exact join of it takes included, in bytes; unlimited by default.
+    /// Sets the memory for the sample in bytes, including what an exact join of it takes. There is
+    /// no limit by default.
     #[must_use]
     pub fn memory_bytes(mut self, bytes: u64) -> Self {
         self.memory_bytes = bytes;
         self
     }
 
-    /// Memory that each document is going to take for its signatures, in bytes; 0 by default.
+    /// Sets the memory that each document will take for signatures, in bytes. The default is 0.
     ///
     /// ```
     /// use resemblance_eval::Sampler;
@@ -151,8 +153,8 @@ impl Sampler {
         self
     }
 
-    /// Returns a rule that decides whether the document with a key may still be in the sample, to
-    /// be cloned for each thread. It only saves work: [`add`](Self::add) decides.
+    /// Returns a rule that decides whether a document may still enter the sample, given its key.
+    /// Clone it for each thread. It only saves work: [`add`](Self::add) makes the decision.
     ///
     /// ```
     /// use resemblance_eval::Sampler;
@@ -171,7 +173,7 @@ impl Sampler {
         move |key: &[u8]| hash_of(key) <= max_hash.load(Ordering::Relaxed)
     }
 
-    /// Returns the number of documents in the sample now.
+    /// Returns the current number of documents in the sample.
     #[must_use]
     pub fn len(&self) -> usize {
         self.held.len()
@@ -183,15 +185,16 @@ impl Sampler {
         self.held.is_empty()
     }
 
-    /// Takes a document with its number, which orders the sample: the hashes of its features, ascending and
-    /// distinct, as [`Sketcher::feature_hashes`](resemblance::Sketcher::feature_hashes) returns them, and its
-    /// signature, if the sample is to have signatures.
+    /// Adds a document. `number` determines its position in the sample. `features` are the hashes
+    /// of its features, ascending and distinct, as
+    /// [`Sketcher::feature_hashes`](resemblance::Sketcher::feature_hashes) returns them. Pass a
+    /// signature if the sample should have signatures.
     ///
     /// # Errors
     ///
-    /// [`Error::KeyTwice`] if a document of the sample has the key: the sample is as it was. The document
-    /// is taken, but the sample has become larger than it may be, if it is
-    /// [`Error::InvalidParameter`] with the parameter `memory_bytes`.
+    /// [`Error::KeyTwice`] if the sample contains a document with this key; the sample does not
+    /// change. [`Error::InvalidParameter`] with the parameter `memory_bytes` if the sample now
+    /// exceeds its memory; the document has been added.
     ///
     /// ```
     /// # use resemblance::Error;
@@ -242,8 +245,8 @@ impl Sampler {
         features + key + DOCUMENT_BYTES + self.signature_bytes
     }
 
-    /// Returns the sample, in the order of the documents' numbers, of the `read` documents that
-    /// there are.
+    /// Returns the sample in the order of the documents' numbers. `read` is the number of documents
+    /// from which it was drawn.
     #[must_use]
     pub fn finish(self, read: u64) -> DocumentSample {
         let mut held: Vec<(u64, HeldDocument)> = self

@@ -1,35 +1,36 @@
-//! Estimates about the whole corpus from the duplicates in a sample.
+//! Estimates the duplicates of a whole corpus from those in a sample.
 
 use std::collections::HashMap;
 
-/// The number of documents that were dropped for each survivor in a sample.
+/// For each survivor in a sample, the number of documents that were removed in its favour.
 #[derive(Clone, Debug, Default)]
 pub struct SampledClusters {
     sizes: HashMap<u64, u64>,
-    /// Documents that another store has.
+    /// The number of documents that another store contains.
     known: u64,
 }
 
 impl SampledClusters {
-    /// Counts a document that is dropped for the one of this number.
+    /// Counts a document that was removed in favour of the survivor with this number.
     pub fn add(&mut self, survivor: u64) {
         *self.sizes.entry(survivor).or_insert(1) += 1;
     }
 
-    /// Counts a document that is dropped because another store has it.
+    /// Counts a document that was removed because another store contains it.
     pub fn add_known(&mut self) {
         self.known += 1;
     }
 
-    /// Returns the share of the documents of the whole corpus that would be dropped, where these are of `documents` that are
-    /// a share of it.
+    /// Returns the share of the whole corpus's documents that would be removed. The sample has
+    /// `documents` documents and is the given `share` of the corpus.
     ///
-    /// A sample has at most one document of most clusters, so it has relatively few duplicates. The
-    /// number of clusters of the whole is estimated as in Chao and Lin, *Nonparametric lower bounds
-    /// for species richness and shared species richness under sampling without replacement* (2012):
-    /// from the clusters of which the sample has one document, and two. The estimate is right where
-    /// clusters are of one or two documents, or of so many that the sample has some of each. In
-    /// between it is too low, so that the share is too high.
+    /// A sample has at most one document of most clusters, and therefore relatively few duplicates.
+    /// The number of clusters in the corpus is estimated as in Chao and Lin, *Nonparametric lower
+    /// bounds for species richness and shared species richness under sampling without replacement*
+    /// (2012): from the clusters with one and with two documents in the sample. The estimate is
+    /// right for clusters of one or two documents, and for clusters so large that the sample
+    /// contains several documents of each. In between it is too low, which makes the share too
+    /// high.
     #[must_use]
     pub fn expected_drops(&self, documents: u64, share: f64) -> f64 {
         if documents == 0 {
@@ -72,15 +73,15 @@ mod tests {
         let near = |found: f64, expected: f64| {
             assert!((found - expected).abs() < 1e-9, "{found} {expected}");
         };
-        // All of it.
+        // The sample is the whole corpus.
         near(sample(20, 10).expected_drops(100, 1.0), 0.3);
-        // Documents without duplicates.
+        // The sample has no duplicates.
         near(sample(0, 0).expected_drops(100, 0.1), 0.0);
         near(sample(0, 25).expected_drops(100, 0.1), 0.25);
         near(sample(0, 0).expected_drops(0, 0.1), 0.0);
-        // 5,000 pairs: of a tenth of the documents, a tenth are with their partner.
+        // 5,000 pairs: in a tenth of the documents, a tenth are with their partner.
         near(sample(50, 0).expected_drops(1_000, 0.1), 0.5);
-        // Ten clusters of a thousand documents each.
+        // Ten clusters, each of a thousand documents.
         let large = SampledClusters {
             sizes: (0..10).map(|number| (number, 100)).collect(),
             known: 0,

@@ -1,4 +1,4 @@
-//! Jaccard similarity against the size of shingles, with spaces and without.
+//! Jaccard similarity by the size of shingles, with and without spaces.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,30 +11,30 @@ use super::compared::ComparedPairs;
 use super::evaluation_charts::NamedChart;
 use super::sample::DocumentSample;
 
-/// Pairs of each kind whose mean is drawn, at most.
+/// The maximum number of pairs of each kind to average.
 const PAIRS: usize = 100;
 
-/// Characters of a shingle.
+/// The numbers of characters in a shingle.
 const SIZES: [u16; 14] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 20];
 
-/// Some pairs of documents that are about equally similar, by their keys.
+/// Pairs of documents with about the same similarity, by their keys.
 #[derive(Debug)]
 struct PairGroup {
     name: String,
     pairs: Vec<[Vec<u8>; 2]>,
 }
 
-/// Pairs of a sample whose similarity is compared by the size of shingles: near-duplicates, others that have something
-/// in common, and any two documents.
+/// Pairs of a sample to compare by the size of shingles: near-duplicates, other pairs that share
+/// something, and arbitrary pairs.
 #[derive(Debug)]
 pub struct ShingleSizes(Vec<PairGroup>);
 
 impl ShingleSizes {
-    /// Chooses the pairs among those that were found from a floor on.
+    /// Selects the pairs from those that reach a floor.
     ///
     /// # Errors
     ///
-    /// [`Error::Bug`] if the pairs are those of another sample.
+    /// [`Error::Bug`] if the pairs belong to another sample.
     pub fn choose(
         sample: &DocumentSample,
         found: &ComparedPairs,
@@ -78,12 +78,12 @@ impl ShingleSizes {
         pairs.flatten().cloned().collect()
     }
 
-    /// Cuts texts, by their keys, into shingles of many sizes, and draws the mean similarities. Calls `on_text` before
-    /// each; its error ends the work.
+    /// Cuts texts, given by key, into shingles of many sizes, and draws the mean similarities.
+    /// Calls `on_text` before each text, and stops if that returns an error.
     ///
     /// # Errors
     ///
-    /// Returns the errors of sketching, and those of `on_text`.
+    /// The errors of sketching, and those of `on_text`.
     pub fn chart<E: From<Error>>(
         &self,
         texts: &BTreeMap<Vec<u8>, String>,
@@ -93,7 +93,7 @@ impl ShingleSizes {
         for size in SIZES {
             let kept = Text::characters(size);
             for (place, text) in [kept, kept.remove_spaces()].into_iter().enumerate() {
-                // A schema needs signatures, although this one makes none.
+                // A schema must have signatures, although none are made here.
                 let schema = Schema::builder().text(text).simhash(SimHash::bits64());
                 let cutter = schema.build().map_err(Error::from)?.sketcher();
                 let mut features = BTreeMap::new();
@@ -116,7 +116,7 @@ impl ShingleSizes {
     }
 
     fn draw(&self, means: Vec<[Vec<(f64, f64)>; 2]>) -> Chart {
-        // With room for the labels of the lines.
+        // Leaves room for the labels of the lines.
         let [.., last] = SIZES;
         let mut chart = Chart::new(
             "Similarity by the size of shingles",

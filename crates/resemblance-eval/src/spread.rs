@@ -1,4 +1,4 @@
-//! The variation of one corpus's recall with the seed of the hash functions.
+//! How the recall of one corpus varies with the seed of the hash functions.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use resemblance_sketch::lanes::LaneSet;
 
 use crate::tally::ComparedDocument;
 
-/// The pairs just above the threshold reach this much further: the promised recall is theirs.
+/// The range of similarity above the threshold to which the promised recall refers.
 const JUST_ABOVE: f64 = 0.05;
 
-/// The codes of the bands of all documents of a sample, with the seeds from 1 on.
+/// The band codes of all documents of a sample, for the seeds from 1.
 struct SeedCodes {
     bands: usize,
     seeds: usize,
@@ -32,10 +32,10 @@ impl SeedCodes {
     }
 }
 
-/// The recall of the candidates among the pairs of a range of similarity, with several seeds.
+/// The recall of the candidates among the pairs in a range of similarity, with several seeds.
 ///
-/// Pairs that share documents are found or missed together, so the recall of one seed lies further
-/// from the mean than it would if all pairs were independent.
+/// Pairs that share documents are found or missed together. The recall of one seed therefore
+/// deviates more from the mean than it would if all pairs were independent.
 ///
 /// ```
 /// # use resemblance_eval::{Evaluation, Sampler};
@@ -66,15 +66,15 @@ impl SeedCodes {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct RecallSpread {
-    /// The least similarity of the pairs.
+    /// The minimum similarity of the pairs.
     pub min_similarity: f64,
-    /// All similarities are below this; `None` if they may be as high as 1.
+    /// An upper bound that no similarity reaches, or `None` if similarities may be up to 1.
     pub below: Option<f64>,
-    /// Number of pairs.
+    /// The number of pairs.
     pub pairs: u64,
-    /// Number of those that are candidates in the store, which has its own seed.
+    /// The number of pairs that are candidates in the store, with the store's seed.
     pub own: u64,
-    /// Number of those that are candidates with each of the seeds from 1 on.
+    /// The number of pairs that are candidates with each seed from 1.
     pub found: Vec<u64>,
     expected: f64,
     variances: f64,
@@ -106,32 +106,32 @@ impl RecallSpread {
         (self.pairs > 0).then(|| found / self.pairs as f64)
     }
 
-    /// Returns the recall with the store's own seed, from 0 to 1; `None` without any pair.
+    /// Returns the recall with the store's seed, from 0 to 1, or `None` without pairs.
     #[must_use]
     pub fn own_recall(&self) -> Option<f64> {
         self.share(self.own as f64)
     }
 
-    /// Returns the recall that theory expects of the mean seed; `None` without any pair.
+    /// Returns the recall that theory predicts, averaged over seeds, or `None` without pairs.
     #[must_use]
     pub fn expected(&self) -> Option<f64> {
         self.share(self.expected)
     }
 
-    /// Iterates over the recall with each seed from 1 on; over nothing without any pair.
+    /// Iterates over the recall with each seed from 1. Empty without pairs.
     fn recalls(&self) -> impl Iterator<Item = f64> {
         self.found.iter().filter_map(|f| self.share(*f as f64))
     }
 
-    /// Returns the mean recall over the seeds; `None` without any pair.
+    /// Returns the mean recall over the seeds, or `None` without pairs.
     #[must_use]
     pub fn mean(&self) -> Option<f64> {
         let mean = self.recalls().sum::<f64>() / self.found.len() as f64;
         (self.pairs > 0).then_some(mean)
     }
 
-    /// Returns the standard deviation of the recall over the seeds, by one less than their number;
-    /// `None` with fewer than two seeds, or without a pair.
+    /// Returns the sample standard deviation of the recall over the seeds (the divisor is the
+    /// number of seeds minus one). Returns `None` with fewer than two seeds or without pairs.
     #[must_use]
     pub fn deviation(&self) -> Option<f64> {
         let mean = self.mean().filter(|_| self.found.len() > 1)?;
@@ -139,35 +139,35 @@ impl RecallSpread {
         Some((squares.sum::<f64>() / (self.found.len() - 1) as f64).sqrt())
     }
 
-    /// Returns the least recall of a seed; `None` without any pair.
+    /// Returns the lowest recall of a seed, or `None` without pairs.
     #[must_use]
     pub fn min(&self) -> Option<f64> {
         self.recalls().min_by(f64::total_cmp)
     }
 
-    /// Returns the greatest recall of a seed; `None` without any pair.
+    /// Returns the highest recall of a seed, or `None` without pairs.
     #[must_use]
     pub fn max(&self) -> Option<f64> {
         self.recalls().max_by(f64::total_cmp)
     }
 
-    /// Returns the standard deviation that the recall would have if all pairs were independent;
-    /// `None` without any pair.
+    /// Returns the standard deviation that the recall would have if all pairs were independent, or
+    /// `None` without pairs.
     #[must_use]
     pub fn deviation_if_independent(&self) -> Option<f64> {
         self.share(self.variances.sqrt())
     }
 
     /// Returns the standard deviation that the recall would have if all pairs of a family were
-    /// found or missed together; `None` without any pair. A family is a set of documents that pairs
-    /// connect.
+    /// found or missed together, or `None` without pairs. A family is a set of documents that are
+    /// connected by pairs.
     #[must_use]
     pub fn deviation_if_together(&self) -> Option<f64> {
         let squares = self.family_deviations().into_values().map(|d| d * d);
         self.share(squares.sum::<f64>().sqrt())
     }
 
-    /// Returns the number of families: sets of documents that pairs connect.
+    /// Returns the number of families, which are sets of documents connected by pairs.
     #[must_use]
     pub fn families(&self) -> u64 {
         self.family_deviations().len() as u64
@@ -204,8 +204,8 @@ pub(super) struct SeedRecall {
 }
 
 impl SeedRecall {
-    /// Makes the bands of all documents with the seeds from 1 to `seeds`. Calls `on_document` before
-    /// each signature.
+    /// Computes the bands of all documents with the seeds from 1 to `seeds`. Calls `on_document`
+    /// before each signature.
     pub(super) fn new<E: From<Error>>(
         schema: &Schema,
         features: &[Vec<u64>],

@@ -1,4 +1,4 @@
-//! Counts the pairs that a store returns against exact similarities.
+//! Compares the pairs that a store returns with exact similarities.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -8,10 +8,10 @@ use resemblance::schema::{MinHashSchema, TableDesign};
 use resemblance::{Family, Result};
 use resemblance_corpus::verification::Partner;
 
-/// Steps of similarity: tenths, and 1 for itself.
+/// The number of steps of similarity: tenths, and one step for 1 itself.
 pub(super) const STEPS: usize = 11;
 
-/// Steps of similarity: hundredths, and 1 for itself.
+/// The number of steps of similarity: hundredths, and one step for 1 itself.
 const HUNDREDTHS: usize = 101;
 
 /// Returns the step of a similarity, 0 to 10.
@@ -58,7 +58,7 @@ pub fn step_name(step: usize) -> String {
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EstimateErrors {
-    /// Number of estimates.
+    /// The number of estimates.
     pub count: u64,
     sum: f64,
     squares: f64,
@@ -66,7 +66,7 @@ pub struct EstimateErrors {
 }
 
 impl EstimateErrors {
-    /// Counts the error of an estimate, whose variance is this in theory.
+    /// Adds the error of an estimate. `variance` is its theoretical variance.
     ///
     /// ```
     /// use resemblance_eval::EstimateErrors;
@@ -87,26 +87,27 @@ impl EstimateErrors {
         (self.count > 0).then(|| sum / self.count as f64)
     }
 
-    /// Returns the mean error, 0 for an unbiased estimate; `None` without estimates.
+    /// Returns the mean error, which is 0 for an unbiased estimate, or `None` without estimates.
     #[must_use]
     pub fn mean(&self) -> Option<f64> {
         self.mean_of(self.sum)
     }
 
-    /// Returns the root of the mean squared error; `None` without estimates.
+    /// Returns the root mean square error, or `None` without estimates.
     #[must_use]
     pub fn deviation(&self) -> Option<f64> {
         self.mean_of(self.squares).map(f64::sqrt)
     }
 
-    /// Returns the theoretical value of [`deviation`](Self::deviation); `None` without estimates.
+    /// Returns the theoretical value of [`deviation`](Self::deviation), or `None` without
+    /// estimates.
     #[must_use]
     pub fn theory(&self) -> Option<f64> {
         self.mean_of(self.variances).map(f64::sqrt)
     }
 }
 
-/// The pairs of one step of exact similarity.
+/// The pairs in one step of exact similarity.
 ///
 /// ```
 /// # use resemblance_eval::{Evaluation, Sampler};
@@ -132,35 +133,35 @@ impl EstimateErrors {
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct SimilarityStep {
-    /// Number of pairs.
+    /// The number of pairs.
     pub pairs: u64,
-    /// The sum of their similarities.
+    /// The sum of their exact similarities.
     pub similarities: f64,
     /// The sum of their probabilities of being found.
     pub expected: f64,
-    /// Number of those that share a band.
+    /// The number of pairs that share a band.
     pub candidates: u64,
-    /// Number of those that the store returns.
+    /// The number of pairs that the store returns.
     pub returned: u64,
     /// The errors of their estimates.
     pub errors: EstimateErrors,
 }
 
 impl SimilarityStep {
-    /// Returns the mean of their exact similarities, from 0 to 1; `None` without any pair.
+    /// Returns the mean of their exact similarities, from 0 to 1, or `None` without pairs.
     #[must_use]
     pub fn mean_similarity(&self) -> Option<f64> {
         (self.pairs > 0).then(|| self.similarities / self.pairs as f64)
     }
 
-    /// Returns a count as a share of the pairs; `None` without any pair.
+    /// Returns a count as a share of the pairs, or `None` without pairs.
     #[must_use]
     pub fn share(&self, count: f64) -> Option<f64> {
         (self.pairs > 0).then(|| count / self.pairs as f64)
     }
 }
 
-/// The pairs that were returned with an estimate of one step.
+/// The returned pairs whose estimate is in one step.
 ///
 /// ```
 /// # use resemblance_eval::{Evaluation, Sampler};
@@ -185,9 +186,9 @@ impl SimilarityStep {
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct ReturnedPairs {
-    /// Number of pairs.
+    /// The number of pairs.
     pub pairs: u64,
-    /// Number of those whose exact similarity reaches the threshold.
+    /// The number of pairs whose exact similarity reaches the threshold.
     pub right: u64,
 }
 
@@ -199,14 +200,14 @@ impl ReturnedPairs {
         }
     }
 
-    /// Returns the share of them that is right, from 0 to 1; `None` without any pair.
+    /// Returns the share of the pairs that is right, from 0 to 1, or `None` without pairs.
     #[must_use]
     pub fn precision(&self) -> Option<f64> {
         (self.pairs > 0).then(|| self.right as f64 / self.pairs as f64)
     }
 }
 
-/// A pair at the threshold or above that was not returned.
+/// A pair at or above the threshold that the store did not return.
 ///
 /// ```
 /// # use resemblance_eval::{Evaluation, Sampler};
@@ -233,27 +234,27 @@ impl ReturnedPairs {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct MissedPair {
-    /// The earlier document, by its index in the sample.
+    /// The index of the earlier document in the sample.
     pub a: usize,
-    /// The later one.
+    /// The index of the later document.
     pub b: usize,
     /// The exact similarity.
     pub similarity: f64,
     /// The estimate from the signatures.
     pub estimate: f64,
-    /// True if they share a band, so that only the estimate was too low.
+    /// True if the two share a band, so that only the estimate was too low.
     pub is_candidate: bool,
 }
 
-/// The rank of a missed pair: similarities are not negative, so their bits sort as they do. The
-/// most similar pair is first; then the two documents, the bits of the estimate, and whether it is
-/// a candidate decide.
+/// The rank of a missed pair, the most similar first. Similarities are not negative, so their bits
+/// sort as they do. Ties are broken by the two documents, the bits of the estimate, and whether the
+/// pair is a candidate.
 type MissedRank = (Reverse<u64>, usize, usize, u64, bool);
 
-/// The pairs of a document with those before it, each list ascending by document.
+/// The pairs of a document with earlier documents. Each list ascends by document.
 pub(super) struct ComparedDocument<'a> {
     pub(super) document: usize,
-    /// All pairs at the floor or above.
+    /// All pairs that reach the floor.
     pub(super) exact: &'a [Partner],
     /// The documents that share a band, with their estimates.
     pub(super) candidates: &'a [Partner],
@@ -267,7 +268,7 @@ fn find(partners: &[Partner], document: usize) -> Option<Partner> {
     index.ok().and_then(|index| partners.get(index)).copied()
 }
 
-/// A pair at the floor or above, and how the store found it.
+/// A pair that reaches the floor, and how the store found it.
 struct FoundPair {
     partner: Partner,
     estimate: f64,
@@ -276,7 +277,7 @@ struct FoundPair {
     is_near: bool,
 }
 
-/// Counts of the pairs that a store returned by similarity.
+/// The counts of the pairs that a store returned by similarity.
 ///
 /// ```
 /// # use resemblance_eval::{Evaluation, Sampler};
@@ -306,17 +307,17 @@ struct FoundPair {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct MinHashTally {
-    /// The design by which the store compares.
+    /// The settings by which the store compares.
     pub minhash: MinHashSchema,
     /// The pairs by exact similarity, in tenths; the last step is 1. See [`step_name`].
     pub steps: [SimilarityStep; STEPS],
-    /// The pairs at the threshold or above, as one step.
+    /// The pairs at or above the threshold, as one step.
     pub near: SimilarityStep,
     /// The returned pairs by estimate, in the same steps.
     pub returned: [ReturnedPairs; STEPS],
-    /// Pairs that share a band.
+    /// The number of pairs that share a band.
     pub candidates: u64,
-    /// Candidates below the floor.
+    /// The number of candidates below the floor.
     pub candidates_below: u64,
     max_missed: usize,
     missed: BTreeSet<MissedRank>,
@@ -341,23 +342,23 @@ impl MinHashTally {
     }
 
     /// Returns the pairs that would be returned if the bound on the estimate were `hundredths`, 0
-    /// to 100: the candidates of the bands whose estimate is at least that. They are right if their
-    /// exact similarity reaches the threshold.
+    /// to 100: the candidates whose estimate reaches that bound. They are right if their exact
+    /// similarity reaches the threshold.
     #[must_use]
     pub fn returned_from(&self, hundredths: usize) -> ReturnedPairs {
         let steps = self.estimates.iter().skip(hundredths);
         steps.fold(ReturnedPairs::default(), ReturnedPairs::plus)
     }
 
-    /// Returns the counts of all returned pairs, whatever the estimate.
+    /// Returns the counts of all returned pairs.
     #[must_use]
     pub fn all_returned(&self) -> ReturnedPairs {
         let steps = self.returned.iter();
         steps.fold(ReturnedPairs::default(), ReturnedPairs::plus)
     }
 
-    /// Iterates over the most similar of the pairs that were not returned, up to the number that
-    /// [`Evaluation::new`](crate::Evaluation::new) was asked to keep. There are `near.pairs -
+    /// Iterates over the most similar pairs that were not returned, at most the number that was
+    /// passed to [`Evaluation::new`](crate::Evaluation::new). There are `near.pairs -
     /// near.returned` of them in all.
     pub fn missed(&self) -> impl Iterator<Item = MissedPair> {
         self.missed.iter().map(
@@ -371,14 +372,14 @@ impl MinHashTally {
         )
     }
 
-    /// Counts the pairs of a document, and names those missed. `estimate` gives that of the pair with
-    /// another document.
+    /// Counts the pairs of a document, and records those that were missed. `estimate` returns the
+    /// estimate for another document.
     pub(super) fn add(
         &mut self,
         compared: &ComparedDocument<'_>,
         estimate: impl Fn(usize) -> Result<f64>,
     ) -> Result<()> {
-        // Binary searches below would miss entries that are out of order.
+        // The binary searches below would miss entries that are out of order.
         debug_assert!(compared.exact.is_sorted_by_key(|partner| partner.document));
         debug_assert!(
             compared
@@ -456,8 +457,9 @@ impl MinHashTally {
     }
 }
 
-/// The pairs that a store returned by one family, by both or by any, against those whose exact similarity
-/// reaches the threshold: the comparison of Henzinger (*Finding near-duplicate web pages*, SIGIR 2006).
+/// The pairs that a store returned by MinHash, by SimHash, by both or by either, compared with the
+/// pairs whose exact similarity reaches the threshold. This is the comparison of Henzinger
+/// (*Finding near-duplicate web pages*, SIGIR 2006).
 ///
 /// ```
 /// # use resemblance_eval::{Evaluation, Sampler};
@@ -484,14 +486,14 @@ impl MinHashTally {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct FamilyTally {
-    /// The family that decides.
+    /// The family of signatures that decides.
     pub by: Family,
-    /// The least similarity of a right pair.
+    /// The minimum similarity of a right pair.
     pub threshold: f64,
-    /// Number of right pairs in the sample.
+    /// The number of right pairs in the sample.
     pub pairs: u64,
-    /// The number of these that theory expects to be candidates: to share a band, or to lie within
-    /// the distance (of both families the latter, of any either).
+    /// The number of right pairs that theory expects to be candidates: they share a band (MinHash),
+    /// or are within the distance (SimHash, and both), or either.
     pub expected: f64,
     /// The returned pairs.
     pub returned: ReturnedPairs,
@@ -511,15 +513,16 @@ impl FamilyTally {
             .to_vec()
     }
 
-    /// Returns the share of the right pairs that was returned, from 0 to 1; `None` without any
-    /// right pair.
+    /// Returns the share of the right pairs that was returned, from 0 to 1, or `None` without right
+    /// pairs.
     #[must_use]
     pub fn recall(&self) -> Option<f64> {
         (self.pairs > 0).then(|| self.returned.right as f64 / self.pairs as f64)
     }
 
-    /// Counts the pairs of a document with those before it: `exact` are those at the floor or above,
-    /// `returned` all that were returned, those after it too. `theory` is of pairs of a similarity.
+    /// Counts the pairs of a document with earlier documents. `exact` are those that reach the
+    /// floor. `returned` are all that were returned, including later documents. `theory` returns
+    /// the expected share for a similarity.
     pub(super) fn add(
         &mut self,
         document: usize,
@@ -540,7 +543,7 @@ impl FamilyTally {
     }
 }
 
-/// The probability that pairs are candidates of each family.
+/// The probabilities that pairs are candidates of each family.
 pub(super) struct FamilyTheory {
     pub(super) minhash: MinHashSchema,
     pub(super) design: TableDesign,
@@ -552,7 +555,7 @@ impl FamilyTheory {
         let distance = self.design.probability(similarity);
         match by {
             Family::MinHash => Ok(bands),
-            // Where both must be near, the tables alone are asked.
+            // If both must be near, only the tables are queried.
             Family::SimHash | Family::Both => Ok(distance),
             Family::Any => Ok(1.0 - (1.0 - bands) * (1.0 - distance)),
             other => Err(bug(format!("no theory of {other:?}"))),
@@ -560,7 +563,7 @@ impl FamilyTheory {
     }
 }
 
-/// Counts of the pairs that a store returned by distance.
+/// The counts of the pairs that a store returned by distance.
 ///
 /// ```
 /// # use resemblance_eval::{Evaluation, Sampler};
@@ -586,15 +589,17 @@ impl FamilyTheory {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct SimHashTally {
-    /// The design by which the store compares.
+    /// The settings by which the store compares.
     pub design: TableDesign,
-    /// The number of pairs at each distance by comparing all with all, and the number returned.
+    /// For each distance, the number of pairs according to a comparison of all pairs, and the
+    /// number returned.
     pub distances: Vec<(u64, u64)>,
-    /// Returned, but at no such distance: never, unless something is wrong.
+    /// The number of returned pairs that are not at such a distance. It is 0 unless something is
+    /// wrong.
     pub wrong: u64,
-    /// The pairs by exact similarity; `returned` are those within the greatest distance.
+    /// The pairs by exact similarity. `returned` counts those within the greatest distance.
     pub steps: [SimilarityStep; STEPS],
-    /// Candidates of the queries of all documents.
+    /// The number of candidates of the queries for all documents.
     pub candidates: u64,
 }
 
@@ -609,9 +614,9 @@ impl SimHashTally {
         }
     }
 
-    /// Counts the pairs of a document: `near` are those within the greatest distance by comparing
-    /// all with all, `returned` those that the store returned, both ascending, with their
-    /// distances.
+    /// Counts the pairs of a document. `near` are those within the greatest distance according to a
+    /// comparison of all pairs, and `returned` are those that the store returned. Both are
+    /// ascending, with their distances.
     pub(super) fn add(
         &mut self,
         exact: &[Partner],
@@ -688,7 +693,8 @@ mod tests {
         assert_eq!((near.pairs, near.candidates, near.returned), (4, 2, 1));
         let all = tally.all_returned();
         assert_eq!((all.pairs, all.right), (3, 1));
-        // The candidate with the low estimate is right; of the others one is, the one that was found.
+        // The candidate with the low estimate is right; among the others one is, namely the one
+        // that was found.
         for (hundredths, expected) in [(0, (5, 2)), (70, (5, 2)), (71, (4, 1)), (91, (0, 0))] {
             let found = tally.returned_from(hundredths);
             assert_eq!((found.pairs, found.right), expected, "{hundredths}");

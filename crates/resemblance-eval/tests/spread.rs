@@ -1,4 +1,4 @@
-//! The recall of a corpus over seeds, against signatures that are made and compared here.
+//! Compares the recall of a corpus over seeds with signatures that are computed here.
 
 #![allow(
     clippy::unwrap_used,
@@ -20,8 +20,8 @@ fn schema(seed: u64) -> Schema {
     builder.minhash(minhash).build().unwrap()
 }
 
-/// Families of ten texts that differ in other words each, so that a family has 45 pairs. The
-/// families differ in size: they have 60, 70 and more words.
+/// Returns families of ten texts. The texts of a family differ in a few words each, so a family has
+/// 45 pairs. Families have texts of 60, 70 and more words.
 fn sample() -> DocumentSample {
     let sketcher = schema(OWN_SEED).sketcher();
     let mut sampler = Sampler::new();
@@ -41,7 +41,7 @@ fn sample() -> DocumentSample {
     sampler.finish(10 * FAMILIES)
 }
 
-/// All pairs with a similarity of `min` or more and below `max`.
+/// Returns all pairs with a similarity of at least `min` and below `max`.
 fn pairs(sample: &DocumentSample, min: f64, max: f64) -> Vec<(usize, usize, f64)> {
     let all = (0..sample.len()).flat_map(|b| (0..b).map(move |a| (a, b)));
     let features = &sample.features;
@@ -50,7 +50,7 @@ fn pairs(sample: &DocumentSample, min: f64, max: f64) -> Vec<(usize, usize, f64)
         .collect()
 }
 
-/// The share of the pairs that have a band in common with this seed.
+/// Returns the share of the pairs that share a band with this seed.
 fn recall(sample: &DocumentSample, pairs: &[(usize, usize, f64)], seed: u64) -> f64 {
     let sketcher = schema(seed).sketcher();
     let signature = |hashes: &Vec<u64>| sketcher.hashes(hashes.iter().copied()).unwrap();
@@ -101,7 +101,7 @@ fn recall_over_seeds_agrees_with_reseeded_signatures() {
             (min.min(*r), max.max(*r))
         });
         assert!(near(spread.min(), min) && near(spread.max(), max) && min < max);
-        // The store has a seed among those that were tried.
+        // The store's seed is one of those that were tried.
         let own = recalls[OWN_SEED as usize - 1];
         assert!(near(spread.own_recall(), own), "{spread:?}, {own}");
 
@@ -118,8 +118,8 @@ fn recall_over_seeds_agrees_with_reseeded_signatures() {
         });
         let together = together.sum::<f64>().sqrt() / count;
         assert!(near(spread.deviation_if_together(), together));
-        // Pairs of a family share documents. 40 seeds give the deviation to within 1 / sqrt(78), a
-        // ninth, so four times that beyond either bound would be no chance.
+        // The pairs of a family share documents. 40 seeds give the deviation to within 1 /
+        // sqrt(78), a ninth, so a value four times that beyond either bound is not due to chance.
         assert!(deviation > independent, "{deviation}, {independent}");
         assert!(deviation < 1.45 * together, "{deviation}, {together}");
         let chance = 5.0 * together / n.sqrt();

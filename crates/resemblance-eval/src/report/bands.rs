@@ -1,4 +1,4 @@
-//! The number of pairs by likeness, and samples of each kind.
+//! Counts pairs by similarity, and keeps samples of each band.
 
 use resemblance::invariant::{OrBug, at_mut};
 use resemblance::schema::feature_hash;
@@ -6,16 +6,16 @@ use resemblance::{DocumentId, Pair, Result, Schema};
 
 use super::groups::Likeness;
 
-/// Bands between the threshold and 1.
+/// The number of bands between the threshold and 1.
 const BANDS: usize = 5;
 
-/// The maximum number of bands of distances.
+/// The maximum number of distance bands.
 const DISTANCE_BANDS: u32 = 6;
 
-/// Shares of similarity that are counted.
+/// The number of steps in which similarities are counted.
 const PARTS: usize = 100;
 
-/// Some of the pairs of a band.
+/// A pair in a band's sample.
 #[derive(Debug)]
 pub(super) struct SampledPair {
     pub(super) a: DocumentId,
@@ -24,33 +24,34 @@ pub(super) struct SampledPair {
     rank: u64,
 }
 
-/// The pairs that are about equally alike.
+/// The pairs of about the same similarity.
 #[derive(Debug)]
 pub(super) struct PairBand {
     pub(super) name: String,
     pub(super) pairs: u64,
-    /// The pairs whose ids hash lowest.
+    /// The pairs whose ids have the lowest hashes.
     pub(super) samples: Vec<SampledPair>,
 }
 
-/// All pairs, counted.
+/// The counts of all pairs.
 #[derive(Debug)]
 pub struct PairBands {
-    /// Number of pairs.
+    /// The number of pairs.
     pub pairs: u64,
-    /// The most alike last.
+    /// The bands, the most similar pairs last.
     pub(super) bands: Vec<PairBand>,
-    /// The numbers of pairs by hundredths of similarity, those of 1 last; or by distance.
+    /// The number of pairs for each hundredth of similarity, with those of similarity 1 last; or
+    /// for each distance.
     pub(super) counts: Vec<u64>,
-    /// The threshold, or `None` if pairs have distances alone.
+    /// The threshold, or `None` if pairs have only distances.
     threshold: Option<f64>,
-    /// Distances that a band has, where pairs have distances alone.
+    /// The number of distances in a band, if pairs have only distances.
     width: u32,
     samples: usize,
 }
 
 impl PairBands {
-    /// Makes ready for the pairs of a schema, of which each band keeps some.
+    /// Creates counts for the pairs of a schema. Each band keeps `samples` pairs.
     #[must_use]
     pub fn new(schema: &Schema, samples: usize) -> Self {
         let threshold = schema.minhash().map(|minhash| minhash.threshold());
@@ -98,7 +99,7 @@ impl PairBands {
         }
     }
 
-    /// True if pairs have similarities.
+    /// Returns true if pairs have similarities.
     pub(super) fn are_by_similarity(&self) -> bool {
         self.threshold.is_some()
     }
@@ -107,7 +108,7 @@ impl PairBands {
     ///
     /// # Errors
     ///
-    /// A bug if the pair was compared by another schema.
+    /// Only [`Error::Bug`], if a different schema compared the pair.
     pub fn add(&mut self, pair: &Pair) -> Result<()> {
         self.pairs += 1;
         let (band, part) = self.place(pair)?;
@@ -121,7 +122,7 @@ impl PairBands {
             likeness: Likeness::of(pair.similarity, pair.distance)?,
             rank: feature_hash(ids.as_flattened()),
         };
-        // The order in which threads find pairs must not matter.
+        // The result must not depend on the order in which threads find pairs.
         let order = |sample: &SampledPair| (sample.rank, sample.a, sample.b);
         let place = band
             .samples
@@ -133,7 +134,7 @@ impl PairBands {
         Ok(())
     }
 
-    /// The number of the band, and that of the count.
+    /// Returns the index of a pair's band, and that of its count.
     fn place(&self, pair: &Pair) -> Result<(usize, usize)> {
         Ok(match (self.threshold, pair.similarity) {
             (Some(threshold), Some(similarity)) => {
@@ -144,7 +145,7 @@ impl PairBands {
                     _ if similarity < threshold => 0,
                     _ => 1 + (above.floor() as usize).min(BANDS - 1),
                 };
-                // Only equal texts count as 1.
+                // Only similarity 1 counts as 1.
                 let most = if similarity >= 1.0 { PARTS } else { PARTS - 1 };
                 (band, part.min(most))
             }

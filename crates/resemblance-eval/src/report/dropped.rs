@@ -1,46 +1,46 @@
-//! The documents that a deduplication drops.
+//! The documents that a deduplication removes.
 
 use super::groups::{Likeness, least_alike_first};
 
-/// Documents that are listed.
+/// The maximum number of documents in the list.
 const LISTED: usize = 20;
 
-/// A document that is dropped.
+/// A document that is removed.
 #[derive(Clone, Debug)]
 pub struct DroppedSample {
-    /// The likeness of it and its survivor.
+    /// How similar it is to its survivor.
     pub likeness: Likeness,
-    /// True if it is an estimate where others are exact.
+    /// True if the similarity is an estimate although others are exact.
     pub is_estimate: bool,
-    /// Its key, as it is printed.
+    /// The key of the document, as it is printed.
     pub document: String,
     /// The key of its survivor.
     pub survivor: String,
 }
 
-/// The documents that a deduplication drops.
+/// The documents that a deduplication removes.
 #[derive(Clone, Debug, Default)]
 pub struct DroppedDocuments {
-    /// Number of documents that are kept.
+    /// The number of documents that are kept.
     pub kept: u64,
-    /// Number of documents that are removed.
+    /// The number of documents that are removed.
     pub dropped: u64,
-    /// Number of dropped documents whose content equals that of their survivors.
+    /// The number of removed documents whose content equals that of their survivors.
     pub equal: u64,
-    /// Number of dropped documents that were compared by estimate where others are compared
+    /// The number of removed documents that were compared by estimate although others are compared
     /// exactly.
     pub estimated: u64,
-    /// Number of dropped documents that are near-duplicates of documents in another store.
+    /// The number of removed documents that are near-duplicates of documents in another store.
     pub in_store: u64,
-    /// Bytes of the texts of the documents that go, as far as they are texts.
+    /// The size of the removed documents' texts in bytes. Documents without a text do not count.
     pub bytes: u64,
-    /// Documents that were compared with a part of their candidates only.
+    /// The number of documents that were compared with only some of their candidates.
     pub budget_exceeded: u64,
     samples: Vec<DroppedSample>,
 }
 
 impl DroppedDocuments {
-    /// Takes note of a document for the list of those that are least like their survivors.
+    /// Adds a document to the list if it is among the least similar to their survivors.
     pub fn add(&mut self, sample: DroppedSample) {
         self.samples.push(sample);
         if self.samples.len() >= 2 * LISTED {
@@ -48,7 +48,7 @@ impl DroppedDocuments {
         }
     }
 
-    /// Returns the documents that are least like their survivors.
+    /// Returns the documents that are least similar to their survivors.
     pub(super) fn least_alike(&self) -> Vec<DroppedSample> {
         let mut samples = self.samples.clone();
         samples.sort_by(|a, b| {

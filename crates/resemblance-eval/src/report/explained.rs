@@ -1,4 +1,4 @@
-//! Two texts beside each other, and what they share.
+//! Shows two texts side by side, and what they share.
 
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -18,12 +18,12 @@ pub struct ExplainedPair {
     pub labels: [String; 2],
     texts: [String; 2],
     found: Explanation,
-    /// Whether shingles are words, so that what stands between words makes no difference.
+    /// True if shingles consist of words, so that text between words makes no difference.
     is_by_words: bool,
 }
 
 impl ExplainedPair {
-    /// Compares two texts by the steps and the signatures of a schema for texts.
+    /// Compares two texts by the rules and the signatures of a schema for texts.
     pub fn new(
         schema: &Schema,
         labels: [String; 2],
@@ -40,7 +40,7 @@ impl ExplainedPair {
         })
     }
 
-    /// The facts in words, a line each.
+    /// Returns the facts as lines of text.
     pub fn facts(&self) -> Vec<String> {
         let shared = &self.found.shared;
         let mut facts = vec![format!("similarity {:.6} (exact)", shared.jaccard)];
@@ -78,7 +78,8 @@ impl ExplainedPair {
         facts
     }
 
-    /// Words for a reader: facts, then both texts with what they share in colour, or between ⟦ and ⟧.
+    /// Returns the facts and both texts for a terminal. Shared parts are coloured if `has_colour`,
+    /// and between ⟦ and ⟧ otherwise.
     pub fn text(&self, has_colour: bool) -> String {
         let mut out = String::new();
         for (name, label) in ["a", "b"].iter().zip(&self.labels) {
@@ -106,7 +107,7 @@ impl ExplainedPair {
         out
     }
 
-    /// An object with all figures, and spans as pairs of byte positions.
+    /// Returns an object with all figures. Spans are pairs of byte positions.
     pub fn json(&self) -> serde_json::Value {
         let pair = |range: &Range<usize>| json!([range.start, range.end]);
         let pairs = |spans: &[Range<usize>]| spans.iter().map(pair).collect::<Vec<_>>();
@@ -139,8 +140,8 @@ impl ExplainedPair {
         })
     }
 
-    /// Shows both texts side by side, with the differences marked: of each at most about `max_bytes` bytes, from a
-    /// little before the first difference on.
+    /// Shows both texts side by side as HTML, with the differences marked. Shows at most about
+    /// `max_bytes` bytes of each, beginning a little before the first difference.
     pub fn html(&self, max_bytes: usize) -> String {
         let mut out = String::from("<div class=\"pair\">\n");
         for (label, (text, spans)) in self.labels.iter().zip(self.sides()) {
@@ -191,7 +192,7 @@ fn left_out(out: &mut String, bytes: usize) {
     }
 }
 
-/// The parts of a text in their order, each with whether it is one of the spans.
+/// Returns the parts of a text in order, each with whether it is one of the spans.
 fn parts<'t>(
     text: &'t str,
     spans: &'t [Range<usize>],
@@ -207,10 +208,11 @@ fn parts<'t>(
     parts.filter(|(part, _)| !part.is_empty())
 }
 
-/// The number of bytes shown before the first difference.
+/// The number of bytes to show before the first difference.
 const LEAD_BYTES: usize = 200;
 
-/// Returns the part of a text to show: at most `max_bytes`, with the first difference.
+/// Returns the range of a text to show. It has at most `max_bytes` and contains the first
+/// difference.
 fn excerpt(text: &str, spans: &[Range<usize>], max_bytes: usize) -> Range<usize> {
     if text.len() <= max_bytes {
         return 0..text.len();
@@ -228,7 +230,7 @@ fn excerpt(text: &str, spans: &[Range<usize>], max_bytes: usize) -> Range<usize>
     start..text.floor_char_boundary(start + max_bytes)
 }
 
-/// A page about some pairs.
+/// Returns a page about some pairs.
 pub fn explained_page(title: &str, pairs: &[ExplainedPair]) -> String {
     let mut body = legend();
     for pair in pairs {
@@ -248,7 +250,7 @@ pub fn explained_page(title: &str, pairs: &[ExplainedPair]) -> String {
     html::page("resemblance explain", title, &body)
 }
 
-/// Explains the marks.
+/// Returns an explanation of the marks.
 pub(super) fn legend() -> String {
     "<p class=\"note\"><span class=\"alone\">Marked words</span> occur in this text alone. Shingles of both texts \
      cover everything else.</p>\n"

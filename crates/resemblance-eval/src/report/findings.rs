@@ -1,4 +1,4 @@
-//! The findings in a corpus, and the page about them.
+//! The findings in a corpus, and the report page.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,18 +24,18 @@ pub struct Findings {
     pub bands: PairBands,
     /// The clusters.
     pub clusters: ClusterFigures,
-    /// The documents that a deduplication drops.
+    /// The documents that a deduplication removes.
     pub dropped: DroppedDocuments,
     /// The comparisons that were left out.
     pub left_out: LeftOut,
 }
 
-/// The rule by which a deduplication keeps documents, in words.
+/// The rule by which a deduplication selects survivors, in words.
 #[derive(Clone, Debug)]
 pub struct SurvivorRule {
-    /// The options that set it.
+    /// The options that set the rule.
     pub options: String,
-    /// The reason why a document is removed.
+    /// Why a document is removed.
     pub reason: &'static str,
     /// True if one document of each cluster is kept.
     pub is_one_of_each_cluster: bool,
@@ -55,7 +55,7 @@ impl Findings {
     ///
     /// # Errors
     ///
-    /// Returns the errors of reading the documents.
+    /// The errors of reading the documents.
     pub fn shown_keys(&self) -> Result<BTreeSet<Vec<u8>>> {
         let bands = self.bands.bands.iter().flat_map(|band| &band.samples);
         let samples = bands.map(|sample| [sample.a, sample.b]);
@@ -64,12 +64,13 @@ impl Findings {
         shown.flatten().map(|id| self.key(id)).collect()
     }
 
-    /// Returns the page, in HTML; the inner error is why it cannot be drawn. `inputs` are the names of the corpus,
-    /// `texts` those of the documents by their keys, as far as they are known.
+    /// Returns the page as HTML, or, as the inner error, why it cannot be drawn. `inputs` are the
+    /// names of the corpus's files. `texts` are the texts of documents by key, as far as they are
+    /// known.
     ///
     /// # Errors
     ///
-    /// Returns the errors of reading the documents, and of sketching the texts.
+    /// The errors of reading the documents and of sketching the texts.
     pub fn page(
         &self,
         inputs: &[String],
@@ -102,7 +103,7 @@ impl Findings {
         Ok(page.html())
     }
 
-    /// Returns two documents, explained if their texts are known.
+    /// Returns two documents, with an explanation if their texts are known.
     fn pair(
         &self,
         texts: &BTreeMap<Vec<u8>, String>,
@@ -128,11 +129,12 @@ impl Findings {
     }
 }
 
-/// Returns how alike two documents are: exactly where their features are known, else by their signatures.
+/// Returns how similar two documents are: exactly if their features are known, and otherwise by
+/// their signatures.
 ///
 /// # Errors
 ///
-/// Returns the errors of reading the documents.
+/// The errors of reading the documents.
 pub fn likeness(
     collected: &Collected,
     features: Option<&FeatureSets>,

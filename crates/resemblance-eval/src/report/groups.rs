@@ -1,4 +1,4 @@
-//! Sizes of clusters, and those that look wrong.
+//! The sizes of clusters, and clusters that look wrong.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeMap;
@@ -7,30 +7,30 @@ use std::fmt;
 use resemblance::invariant::{OrBug, at};
 use resemblance::{DocumentId, Result};
 
-/// The number of largest clusters that are shown, and of chains.
+/// The number of largest clusters to show, and of chains.
 const SHOWN: usize = 5;
 
-/// The number of a cluster's members, evenly spread, that are compared with each other.
+/// The number of members of a cluster, evenly spread, that are compared with each other.
 const COMPARED_MEMBERS: usize = 24;
 
-/// The total number of comparisons.
+/// The maximum number of comparisons in all clusters.
 const COMPARISONS: u64 = 500_000;
 
-/// The likeness of two documents.
+/// How similar two documents are.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Likeness {
-    /// Similarity of sets of features, from 0 to 1.
+    /// The similarity of the sets of features, from 0 to 1.
     Similarity(f64),
-    /// Distance of fingerprints, where there are no similarities.
+    /// The distance of the fingerprints, if there are no similarities.
     Distance(u32),
 }
 
 impl Likeness {
-    /// Takes the similarity, or else the distance.
+    /// Takes the similarity, or the distance if there is no similarity.
     ///
     /// # Errors
     ///
-    /// A bug if there is neither.
+    /// Only [`Error::Bug`], if there is neither.
     pub fn of(similarity: Option<f64>, distance: Option<u32>) -> Result<Self> {
         let likeness = similarity
             .map(Self::Similarity)
@@ -38,7 +38,7 @@ impl Likeness {
         likeness.or_bug("two documents that were compared")
     }
 
-    /// The greater, the less alike.
+    /// Returns a number that is greater the less similar the documents are.
     fn unlikeness(self) -> f64 {
         match self {
             Self::Similarity(similarity) => 1.0 - similarity,
@@ -56,12 +56,12 @@ impl fmt::Display for Likeness {
     }
 }
 
-/// Orders the least alike first.
+/// Orders the least similar first.
 pub(super) fn least_alike_first(a: Likeness, b: Likeness) -> Ordering {
     b.unlikeness().total_cmp(&a.unlikeness())
 }
 
-/// Two documents, and how alike they are.
+/// Two documents, and how similar they are.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AlikePair {
     pub(super) likeness: Likeness,
@@ -70,21 +70,21 @@ pub(super) struct AlikePair {
 }
 
 impl AlikePair {
-    /// Orders the least alike first.
+    /// Orders the least similar first.
     fn least_alike_first(&self, other: &Self) -> Ordering {
         let order = least_alike_first(self.likeness, other.likeness);
         order.then_with(|| (self.a, self.b).cmp(&(other.a, other.b)))
     }
 }
 
-/// A cluster that is shown.
+/// A cluster to show.
 #[derive(Clone, Debug)]
 pub(super) struct ShownCluster {
     pub(super) documents: usize,
     pub(super) first: DocumentId,
-    /// The two members that are least alike among those that were compared.
+    /// The least similar two among the members that were compared.
     pub(super) least_alike: AlikePair,
-    /// Members that were compared with each other.
+    /// The members that were compared with each other.
     pub(super) compared: Vec<DocumentId>,
 }
 
@@ -94,19 +94,21 @@ pub struct ClusterFigures {
     /// Number of clusters.
     pub clusters: u64,
     pub(super) members: u64,
-    /// The number of clusters by their number of documents.
+    /// The number of clusters for each number of documents.
     pub(super) sizes: BTreeMap<usize, u64>,
-    /// The largest first.
+    /// The largest clusters, the largest first.
     pub(super) largest: Vec<ShownCluster>,
-    /// Clusters of three documents or more, those with the least likeness first.
+    /// Clusters of at least three documents whose members are least similar, the least similar
+    /// first.
     pub(super) chains: Vec<ShownCluster>,
     comparisons: u64,
-    /// Clusters of three documents or more in which no members were compared any more.
+    /// The number of clusters of at least three documents whose members were not compared, because
+    /// the comparisons were used up.
     pub(super) uncompared: u64,
 }
 
 impl ClusterFigures {
-    /// Returns the clusters that are shown.
+    /// Returns the clusters to show.
     pub(super) fn shown(&self) -> impl Iterator<Item = &ShownCluster> {
         self.largest.iter().chain(&self.chains)
     }
@@ -115,7 +117,7 @@ impl ClusterFigures {
     ///
     /// # Errors
     ///
-    /// Returns the errors of comparing.
+    /// The errors of comparing.
     pub fn add(
         &mut self,
         cluster: &[DocumentId],
@@ -150,7 +152,7 @@ impl ClusterFigures {
         Ok(())
     }
 
-    /// Looks for the two members that are least alike.
+    /// Finds the two least similar members.
     fn compare(
         &mut self,
         cluster: &[DocumentId],
@@ -185,7 +187,7 @@ mod tests {
         let ids = |from: u64, count: u64| -> Vec<DocumentId> {
             (from..from + count).map(DocumentId::new).collect()
         };
-        // Neighbours by number are alike.
+        // Documents with adjacent numbers are similar.
         let likeness = |a: DocumentId, b: DocumentId| {
             Ok(Likeness::Similarity(
                 1.0 / (1 + a.get().abs_diff(b.get())) as f64,

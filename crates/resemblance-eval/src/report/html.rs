@@ -1,4 +1,4 @@
-//! Pages of HTML that need nothing from elsewhere, and show everything without their script.
+//! HTML pages that load nothing, and show everything without their script.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -7,14 +7,14 @@ use crate::printable::for_terminal;
 
 const STYLE: &str = include_str!("page.css");
 
-/// Filters the pairs by their similarity, and opens everything before the page is printed.
+/// Filters the pairs by similarity, and opens all sections before the page is printed.
 const SCRIPT: &str = include_str!("page.js");
 
 /// The browser loads nothing, whatever the texts contain.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
 
-/// Text as HTML shows it, whatever it contains. What HTML forbids, and what turns the order of text, is
-/// escaped as in a terminal.
+/// Escapes text for HTML. Characters that HTML forbids, or that change the order of text, are
+/// escaped as for a terminal.
 pub(super) fn text(text: &str) -> Cow<'_, str> {
     let safe = for_terminal(text);
     if !safe.contains(['&', '<', '>', '"', '\'']) {
@@ -34,7 +34,7 @@ pub(super) fn text(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// A page with this title and this heading, which are text, and this body, which is HTML.
+/// Returns a page. `title` and `heading` are text, and `body` is HTML.
 pub(super) fn page(title: &str, heading: &str, body: &str) -> String {
     let [title, heading] = [title, heading].map(text);
     format!(
@@ -47,7 +47,7 @@ pub(super) fn page(title: &str, heading: &str, body: &str) -> String {
     )
 }
 
-/// A table with these columns. Cells are HTML; those that are numbers are aligned to the right.
+/// A table with these columns. Cells are HTML. Numbers are aligned to the right.
 pub(super) struct HtmlTable {
     html: String,
 }
@@ -95,7 +95,7 @@ pub(super) enum HtmlCell<'c> {
     Text(&'c str),
     Key(&'c str),
     Number(String),
-    /// A bar of this share of the column, 0 to 1.
+    /// A bar that fills this share of the column, 0 to 1.
     Bar(f64),
 }
 
@@ -112,7 +112,7 @@ mod tests {
         assert_eq!(text(wild), shown);
     }
 
-    /// The relative luminance of a colour such as `#1b1f24`, by WCAG 2.
+    /// Returns the relative luminance of a colour such as `#1b1f24`, by WCAG 2.
     fn luminance(colour: &str) -> f64 {
         let channel = |place: usize| {
             let part = u8::from_str_radix(&colour[place..place + 2], 16).unwrap();

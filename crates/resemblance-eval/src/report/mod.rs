@@ -1,6 +1,7 @@
-//! One page of HTML about the near-duplicates of a corpus, and pages about pairs of texts.
+//! An HTML page about the near-duplicates of a corpus, and pages about pairs of texts.
 //!
-//! [`Findings`] has the findings of a search, [`ExplainedPair`] two texts beside each other.
+//! [`Findings`] contains the results of a search, and [`ExplainedPair`] shows two texts side by
+//! side.
 
 mod bands;
 mod dropped;

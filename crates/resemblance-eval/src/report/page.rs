@@ -1,4 +1,4 @@
-//! The page.
+//! The report page.
 
 use std::fmt::Write as _;
 
@@ -10,18 +10,18 @@ use super::html::{self, HtmlCell, HtmlTable};
 use crate::chart::{Chart, ChartAxis};
 use crate::printable::{byte_size, grouped};
 
-/// The number of bytes of a text that are shown.
+/// The maximum number of bytes of a text to show.
 const SHOWN_BYTES: usize = 3_000;
 
-/// Two documents that are shown.
+/// A pair of documents to show.
 pub(super) struct SamplePair {
     pub(super) labels: [String; 2],
     pub(super) likeness: Likeness,
-    /// `None` if their texts are unknown, or too long.
+    /// `None` if the texts are unknown or too long.
     pub(super) explained: Option<ExplainedPair>,
 }
 
-/// A cluster that is shown.
+/// A cluster to show.
 pub(super) struct ClusterSample<'f> {
     pub(super) cluster: &'f ShownCluster,
     /// The printed keys of the members that were compared.
@@ -35,7 +35,7 @@ pub(super) struct ReportPage<'f> {
     pub(super) found: &'f Findings,
     pub(super) rule: &'f SurvivorRule,
     pub(super) samples: Vec<(&'f PairBand, Vec<SamplePair>)>,
-    /// The largest ones first, then those whose members are least alike.
+    /// The largest clusters first, then those whose members are least similar.
     pub(super) clusters: Vec<ClusterSample<'f>>,
 }
 
@@ -94,7 +94,7 @@ impl ReportPage<'_> {
         )
     }
 
-    /// The name of the similarities.
+    /// Returns the name of the similarities.
     fn likeness(&self) -> &'static str {
         match (self.found.bands.are_by_similarity(), self.found.is_exact) {
             (false, _) => "distance",
@@ -232,7 +232,7 @@ impl ReportPage<'_> {
             true => ("Similarity", 1, "0.01"),
             false => ("Distance", self.found.bands.counts.len() - 1, "1"),
         };
-        // Without scripts the filter remains hidden.
+        // Without scripts, the filter remains hidden.
         let mut out = format!(
             "{}<form id=\"filter\" hidden>\n\
              <label>{name} from<input name=\"from\" type=\"number\" min=\"0\" max=\"{most}\" step=\"{step}\" \
@@ -393,8 +393,8 @@ fn percentage(part: u64, whole: u64) -> String {
     format!("{:.2} %", 100.0 * part as f64 / whole.max(1) as f64)
 }
 
-/// The counts from one hundredth on, in at most 25 rows of several hundredths each; equal documents have their own
-/// row.
+/// Returns the counts, beginning with one hundredth, in at most 25 rows of several hundredths each.
+/// Equal documents have a separate row.
 fn similarity_rows(first: usize, counts: &[u64]) -> Vec<(String, u64)> {
     let last = counts.len().saturating_sub(1);
     let widths = [1, 2, 5];
@@ -415,7 +415,7 @@ fn similarity_rows(first: usize, counts: &[u64]) -> Vec<(String, u64)> {
     chunks.map(row).chain(equal).collect()
 }
 
-/// The sizes that one row counts: 2, 3, 4, 5 to 9, 10 to 99, and so on.
+/// Returns the range of sizes in one row: 2, 3, 4, 5 to 9, 10 to 99, and so on.
 fn size_class(size: usize) -> (usize, usize) {
     match size {
         ..5 => (size, size),
