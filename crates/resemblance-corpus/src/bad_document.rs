@@ -5,10 +5,10 @@ use std::io;
 
 use serde::{Deserialize, Serialize};
 
-/// What is wrong with a record, and advice.
+/// The fault of a record, and advice.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BadDocument {
-    /// What is wrong.
+    /// A description of the fault.
     pub reason: String,
     /// Advice, one sentence in each entry.
     pub advice: Vec<String>,

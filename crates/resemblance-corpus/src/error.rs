@@ -12,14 +12,14 @@ use crate::input::Compression;
 pub enum CorpusError {
     /// The content is wrong.
     Bad {
-        /// What is wrong.
+        /// A description of the fault.
         reason: String,
         /// Advice, one sentence in each entry.
         advice: Vec<String>,
     },
     /// The system failed to read.
     Io {
-        /// What failed, and why.
+        /// The action that failed, and why.
         reason: String,
         /// Advice, one sentence in each entry.
         advice: Vec<String>,

@@ -14,7 +14,7 @@ use crate::record::CorpusRecord;
 #[derive(Clone, Debug)]
 pub struct TextTrims {
     part: TextPart,
-    /// What to leave out of each record, by source and line.
+    /// The parts to leave out of each record, by source and line.
     records: HashMap<(usize, u64), RecordTrim>,
 }
 

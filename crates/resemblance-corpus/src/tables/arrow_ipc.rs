@@ -29,8 +29,8 @@ const FILE_END_BYTES: u64 = 10;
 const LZ4_RATIO: u64 = 255;
 const ZSTD_RATIO: u64 = 32_768;
 
-/// What the headers of a file's messages state. Every length in it has been checked to be possible.
-/// Decoders, which allocate what a header announces, may therefore read the file.
+/// The contents of the headers of a file's messages. Every length in it has been checked to be
+/// possible. Decoders, which allocate what a header announces, may therefore read the file.
 pub(super) struct IpcOutline {
     is_file: bool,
     pub(super) schema: Arc<Schema>,

@@ -169,7 +169,7 @@ impl ChunkReader for ParquetInput {
 /// them.
 const PAGE_HEAD_BYTES: u64 = 64;
 
-/// What the header of a page declares.
+/// The counts and sizes that the header of a page declares.
 struct PageHead {
     /// The decompressed length.
     bytes: u64,

@@ -151,7 +151,7 @@ fn random_text(random: &mut Random, length: usize) -> String {
         .collect()
 }
 
-/// Of 30 texts, of 500 with `RESEMBLANCE_TESTS=all`.
+/// Tests 30 texts, or 500 with `RESEMBLANCE_TESTS=all`.
 #[test]
 fn random_texts_have_the_shingles_of_the_definition_whatever_the_pieces() {
     let mut random = Random(1);

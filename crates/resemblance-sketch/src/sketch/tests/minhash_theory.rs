@@ -12,7 +12,7 @@ use crate::sketch::tests::minhash::FAMILIES;
 
 const ROWS: usize = 7;
 
-/// What is seen of the estimates of one similarity.
+/// The observed estimates of one similarity.
 #[derive(Default)]
 struct SharedRows {
     pairs: f64,
@@ -51,9 +51,9 @@ impl SharedRows {
     }
 }
 
-/// Of a sum of squares, in units of the variance. It is nearly chi-squared, with fewer degrees of
-/// freedom as the kurtosis of the binomial distribution, (1 - 6 J (1 - J)) / (k J (1 - J)), asks
-/// for; the cube root of that is nearly normal (Wilson and Hilferty 1931).
+/// The score of a sum of squares, in units of the variance. The sum is nearly chi-squared, with
+/// degrees of freedom reduced for the kurtosis of the binomial distribution,
+/// (1 - 6 J (1 - J)) / (k J (1 - J)). Its cube root is nearly normal (Wilson and Hilferty 1931).
 fn variance_score(squares: f64, pairs: f64, j: f64, values: usize) -> f64 {
     let spread = j * (1.0 - j);
     let kurtosis = (1.0 - 6.0 * spread) / (values as f64 * spread);
@@ -62,7 +62,7 @@ fn variance_score(squares: f64, pairs: f64, j: f64, values: usize) -> f64 {
     ((squares / pairs).cbrt() - (1.0 - step)) / step.sqrt()
 }
 
-/// 0 where fewer than 25 are expected, or all but 25: too few to be normal.
+/// Returns 0 if fewer than 25 are expected, or all but 25: too few to be normal.
 fn binomial_score(found: f64, tried: f64, share: f64) -> f64 {
     let variance = tried * share * (1.0 - share);
     if variance < 25.0 {

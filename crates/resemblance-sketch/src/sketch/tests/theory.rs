@@ -28,7 +28,7 @@ const FEATURES: [u64; 3] = [10, 100, 2_000];
 /// Tests of all kinds together: nine kinds, all cells, the mean and the variance.
 const TESTS: f64 = (9 * SIMILARITIES.len() * FEATURES.len() * 2) as f64;
 
-/// What theory says of the variance of an estimate.
+/// The theoretical variance of an estimate.
 #[derive(Clone, Copy, Debug)]
 enum Variance {
     Equal(f64),
