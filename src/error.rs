@@ -1,4 +1,4 @@
-//! The one error type.
+//! The error type of the crate.
 
 use std::path::{Path, PathBuf};
 
@@ -8,9 +8,9 @@ use resemblance_sketch::SketchError;
 
 use crate::types::DocumentId;
 
-/// An error of this crate. The variants differ in what the caller can do about them.
+/// An error of this crate. Variants are grouped by what the caller can do about them.
 ///
-/// Errors of the storage engine underneath are boxed, so that its versions stay out of this
+/// Errors of the underlying storage engine are boxed, so that its version is not part of this
 /// crate's interface.
 ///
 /// ```
@@ -318,7 +318,7 @@ impl From<EngineError> for Error {
 }
 
 impl Error {
-    /// Returns the error of a parameter that is out of its range.
+    /// Returns the error for a parameter that is out of range.
     #[doc(hidden)]
     pub fn invalid(parameter: &'static str, found: impl ToString, expected: impl ToString) -> Self {
         Self::InvalidParameter {
@@ -410,7 +410,7 @@ impl From<SketchError> for Error {
     }
 }
 
-/// A result with the crate's [`Error`].
+/// A result whose error is [`Error`].
 ///
 /// ```
 /// use resemblance::{Document, Result, Store};

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 /// The number that a store gives a document when it is inserted.
 ///
-/// Numbers start at 0, rise in insertion order and are never reused: a replaced document gets a
-/// new one. Sorting by id is therefore sorting by time of insertion.
+/// Numbers start at 0, rise in insertion order and are never reused: a replaced document gets a new
+/// one. Sorting by id therefore sorts by time of insertion.
 ///
 /// ```
 /// use resemblance::DocumentId;
@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 pub struct DocumentId(u64);
 
 impl DocumentId {
-    /// Makes the id with this number.
+    /// Creates the id with this number.
     #[must_use]
     pub const fn new(number: u64) -> Self {
         Self(number)

@@ -1,8 +1,8 @@
-//! Impossible cases are reported: a broken invariant is [`Error::Bug`](crate::Error::Bug), never a
-//! value.
+//! Cases that cannot happen: a broken invariant is reported as [`Error::Bug`](crate::Error::Bug),
+//! and never continues with a made-up value.
 //!
-//! A function that meets one returns it, the transaction is rolled back and nothing is committed.
-//! Where a check would cost on a hot path, `debug_assert!` takes its place.
+//! A function that meets such a case returns the error, the transaction is rolled back, and nothing
+//! is committed. On hot paths, `debug_assert!` replaces checks that would cost time.
 
 use std::panic::Location;
 
@@ -18,7 +18,7 @@ macro_rules! invariant {
 }
 pub(crate) use invariant;
 
-/// The error of a broken invariant, at the line of the caller.
+/// Returns the error of a broken invariant, with the line of the caller.
 #[track_caller]
 pub fn bug(what: impl Into<String>) -> Error {
     let place = Location::caller();
@@ -29,7 +29,7 @@ pub fn bug(what: impl Into<String>) -> Error {
     }
 }
 
-/// The element of a slice that must be there.
+/// Returns the element at an index, which must exist.
 #[track_caller]
 pub fn at<T>(slice: &[T], index: usize) -> Result<&T> {
     let length = slice.len();
@@ -38,7 +38,7 @@ pub fn at<T>(slice: &[T], index: usize) -> Result<&T> {
         .or_bug_with(|| format!("index {index} of {length}"))
 }
 
-/// The element of a slice that must be there, to be changed.
+/// Returns the element at an index, which must exist, for changes.
 #[track_caller]
 pub fn at_mut<T>(slice: &mut [T], index: usize) -> Result<&mut T> {
     let length = slice.len();
@@ -47,7 +47,7 @@ pub fn at_mut<T>(slice: &mut [T], index: usize) -> Result<&mut T> {
         .or_bug_with(|| format!("index {index} of {length}"))
 }
 
-/// Turns a value that must be there into a result.
+/// Turns a value that must exist into a result.
 pub trait OrBug<T> {
     /// Returns the value, or [`Error::Bug`](crate::Error::Bug) with what should have been there.
     #[track_caller]

@@ -1,9 +1,9 @@
 //! An embedded, transactional, on-disk store for near-duplicate search.
 //!
 //! *Have I already got something like this?* A store answers that question for texts, sets,
-//! weighted features and ready-made signatures, with MinHash (estimated Jaccard similarity),
-//! SimHash (Hamming distance), or both at once. It is one durable file, in which documents are
-//! added and removed.
+//! weighted features and signatures of other programs. It uses MinHash (estimated Jaccard
+//! similarity), SimHash (Hamming distance), or both. A store is one durable file; documents can be
+//! added and removed at any time.
 //!
 //! ```
 //! use resemblance::{MinHash, Schema, SimHash, Store, Text};
@@ -32,14 +32,15 @@
 //! - [`guide`] has a short program for each task.
 //! - [`Schema`] defines how documents are compared. How signatures are computed is fixed when a
 //!   store is created; how they are indexed can be changed by [`Store::reband`].
-//! - [`Store`] is the file, or [in memory](Store::in_memory): [`WriteTransaction`]s change it, [`Snapshot`]s read it.
+//! - [`Store`] is a file, or is [in memory](Store::in_memory). [`WriteTransaction`]s change it, and
+//!   [`Snapshot`]s read it.
 //! - [`Store::bulk_build`] builds a new store of many documents, offline.
 //! - [`Sketcher`] computes [`Signature`]s of texts and features, in any thread, with or without a
 //!   store.
 //! - [`Snapshot::query`], [`Snapshot::pairs`] and [`Snapshot::clusters`] find near-duplicates.
 //! - [`exact`] computes the similarities that signatures estimate; [`Query::verify`] and
-//!   [`Join::verify`] replace estimates by exact ones. [`exact::shared_spans`] shows where two
-//!   texts are alike.
+//!   [`Join::verify`] replace estimates by exact ones. [`exact::shared_spans`] shows which parts
+//!   two texts share.
 //! - [`Collection`] and [`KeptDocuments`] compare the documents of one job without a store. The crate
 //!   `resemblance-corpus` reads corpora and finds their duplicates, `resemblance-eval` compares schemas.
 //! - [`Store::touch`] renews a document, [`Store::evict`] removes those that were not renewed.
@@ -80,12 +81,12 @@
 //!
 //! - Changes survive a crash once their commit has returned `Ok`; uncommitted changes are never
 //!   visible.
-//! - Every document within a Hamming distance is found. By similarity, a pair is found with a
-//!   probability that the schema prints and every answer states. A result reports whatever was
-//!   capped, skipped or estimated.
-//! - Hashes and bytes on disk are frozen by `format-spec.md`, and a self-test in the file is
-//!   repeated whenever it is opened.
-//! - All bounds are inclusive. Matches are returned best first, ties in order of insertion.
+//! - A search by Hamming distance finds every document within the distance. A search by similarity
+//!   finds a pair with a probability that the schema prints and every answer states. A result
+//!   reports whatever was capped, skipped or estimated.
+//! - `format-spec.md` freezes the hashes and the bytes on disk. Whenever a file is opened, a
+//!   self-test in it is repeated.
+//! - All bounds are inclusive. Matches are sorted best first, and ties by order of insertion.
 //! - No input and no file makes the library panic. Every page is verified when it is read from the
 //!   file: damage is [`Error::Corrupt`], never a wrong or a shorter answer. (If the storage engine
 //!   panics nevertheless, the panic is caught and returned as an error, unless the program is built
@@ -95,10 +96,10 @@
 //!
 //! # Features
 //!
-//! No feature is on by default. `languages` adds the steps of [`Text`] that depend on a language:
-//! stop words and stems. `log` reports events of stores through the crate `log`, under targets that
-//! begin with `resemblance::`; [`guide::metrics`] lists the events. The command-line tool is a separate
-//! package, `resemblance-cli`, with `languages`.
+//! No feature is enabled by default. `languages` adds the steps of [`Text`] that depend on a
+//! language: stop words and stems. `log` reports events of stores through the crate `log`, under
+//! targets that begin with `resemblance::`; [`guide::metrics`] lists the events. The command-line
+//! tool is a separate package, `resemblance-cli`, with `languages`.
 
 mod build;
 mod engine;
@@ -172,8 +173,8 @@ pub mod schema {
     };
 }
 
-/// Details of questions and answers: where a query looked, what a budget or a full bucket left out,
-/// which passages are shared, and the candidates that a verification is asked about.
+/// Details of queries and answers: where a query searched, what a budget or a full bucket left out,
+/// which passages are shared, and the candidates that a caller verifies.
 pub mod search {
     pub use crate::join::{JoinedDocuments, LeftOut, SuspiciousCluster};
     pub use crate::query::{Earlier, OneOrMany};

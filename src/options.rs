@@ -50,7 +50,8 @@ impl Default for StoreOptions {
 }
 
 impl StoreOptions {
-    /// Makes the default options: a cache of 64 MiB, a flush every 65,536 documents, no quick repair.
+    /// Creates the default options: a cache of 64 MiB, a flush every 65,536 documents, no quick
+    /// repair.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -75,16 +76,19 @@ impl StoreOptions {
         }
     }
 
-    /// Sets whether any number of processes take turns in writing the store. A new store notes it; opening an existing one
-    /// with another setting than it has changes it, once no other process has the store open. Default: as the store has
-    /// it, and a new one has one writer at a time.
+    /// Sets whether any number of processes may take turns to write the store. A new store records
+    /// the setting. Opening an existing store with a different setting changes it, when no other
+    /// process has the store open. Default: the setting of the store; a new store has one writer at
+    /// a time.
     ///
-    /// Each write transaction is a turn. A process that writes alone keeps the turn's data in its caches; after a turn of
-    /// another process it follows what was committed. [`insert_if_new`](crate::Store::insert_if_new) is atomic among all
-    /// of them: of two near-duplicates that two processes insert at once, one is new.
+    /// Each write transaction is a turn. While no other process writes, a process keeps its caches;
+    /// after a turn of another process, it reads what that one has committed.
+    /// [`insert_if_new`](crate::Store::insert_if_new) is atomic among all processes: if two
+    /// processes insert near-duplicates at the same time, exactly one is new.
     ///
-    /// It has a price: each commit also writes which pages of the file are free, about 1/16,384 of the file. A store with
-    /// one writer does not, and other processes can read it all the same.
+    /// The setting has a price: each commit also writes which pages of the file are free, about
+    /// 1/16,384 of the file. A store with one writer avoids that, and other processes can still
+    /// read it.
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, StoreOptions, Text};
@@ -105,9 +109,10 @@ impl StoreOptions {
         self
     }
 
-    /// Sets how long to wait for another process, or another handle of this one, that has the store open for writing.
-    /// One that keeps it for longer is [`Error::Locked`], which names it. Handles that only read wait for nobody, except
-    /// while a compaction or a re-banding has the store for itself. Default: 10 seconds.
+    /// Sets how long to wait for another process, or another handle of this one, that has the store
+    /// open for writing. If the wait is longer, the call returns [`Error::Locked`], which names the
+    /// other process. Handles that only read do not wait, except for a compaction or a rebanding,
+    /// which need exclusive access. Default: 10 seconds.
     ///
     /// ```
     /// # use resemblance::{Error, MinHash, Schema, Store, StoreOptions, Text};
@@ -249,8 +254,9 @@ impl StoreOptions {
     }
 
     /// Sets how many bytes of keys, payloads and signatures may wait for a commit in a
-    /// [queue](crate::Store::queue), 1 or more. Further changes are refused, or wait for
-    /// [`Queue::ready`](crate::Queue::ready). A single change may be larger. Default: 64 MiB.
+    /// [queue](crate::Store::queue), 1 or more. Further changes are refused;
+    /// [`Queue::ready`](crate::Queue::ready) waits until there is room. A single change may be
+    /// larger. Default: 64 MiB.
     ///
     /// ```
     /// # use resemblance::{Error, MinHash, Schema, StoreOptions, Text};

@@ -1,4 +1,4 @@
-//! The façade of a snapshot: every method is a call of the room that does the work.
+//! The façade of a snapshot: every method calls the module that does the work.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -171,7 +171,7 @@ impl Snapshot {
     ///
     /// # Errors
     ///
-    /// As [`get`](Self::get).
+    /// The errors of [`get`](Self::get).
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
@@ -229,7 +229,7 @@ impl Snapshot {
     ///
     /// # Errors
     ///
-    /// As [`Query::run`].
+    /// The errors of [`Query::run`].
     ///
     /// ```
     /// # use resemblance::{Document, MinHash, Schema, Store, Text};
@@ -275,7 +275,7 @@ impl Snapshot {
     ///
     /// # Errors
     ///
-    /// As [`get`](Self::get).
+    /// The errors of [`get`](Self::get).
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
@@ -294,16 +294,16 @@ impl Snapshot {
     ///
     /// # Errors
     ///
-    /// As [`get`](Self::get).
+    /// The errors of [`get`](Self::get).
     pub fn contains(&self, key: impl AsRef<[u8]>) -> Result<bool> {
         self.view.view().contains(key.as_ref())
     }
 
-    /// Returns the key of a document; `None` if there is no such document or it has no key.
+    /// Returns the key of a document, or `None` if there is no such document or it has no key.
     ///
     /// # Errors
     ///
-    /// As [`get`](Self::get).
+    /// The errors of [`get`](Self::get).
     ///
     /// ```
     /// # use resemblance::{Document, MinHash, Schema, Store, Text};
@@ -382,7 +382,7 @@ impl Snapshot {
 
     /// Iterates over all documents in the order of their insertion. [`Records::from_id`] and
     /// [`Records::key_prefix`] select some of them. The iterator keeps the snapshot alive. If
-    /// reading fails, it yields an error and ends.
+    /// reading fails, it returns an error and ends.
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
@@ -524,9 +524,9 @@ impl Snapshot {
 
     /// Copies the store, as this snapshot sees it, into another file, while readers and the writer
     /// continue to use it. The copy is an independent store: it has the same documents with the
-    /// same ids, the same runs, merges under way and marks of removed documents, and therefore
-    /// gives the same answers. It can be opened and written like any other store. A read-only
-    /// handle suffices to make it.
+    /// same ids, the same runs, unfinished merges and tombstones, and therefore gives the same
+    /// answers. It can be opened and written like any other store. A read-only handle suffices to
+    /// make it.
     ///
     /// The copy grows under a temporary name in the folder of `path`, and appears under `path` when it
     /// is complete and durable, with the mode of the store. A killed process leaves a file whose name
@@ -556,10 +556,10 @@ impl Snapshot {
     ///
     /// [`Error::AlreadyExists`] if the copy's path exists: the file there does not change.
     /// [`Error::Corrupt`] if a page or a row of the store is damaged; [`Error::NewerFormat`] and
-    /// [`Error::UnknownFeatures`] if a newer release must do it, because the store may have tables
-    /// that this one does not know; [`Error::InvalidParameter`] for an option out of its range;
+    /// [`Error::UnknownFeatures`] if the store requires a newer release, because it may have tables
+    /// that this one does not know; [`Error::InvalidParameter`] for an option out of range;
     /// [`Error::Stopped`] if the progress callback, which is called about every 4 MiB, stops it;
-    /// [`Error::Io`] if, for example, the disk is full. No copy is created then.
+    /// [`Error::Io`] if, for example, the disk is full. In all these cases, no copy is created.
     pub fn backup(&self, path: impl AsRef<Path>) -> Operation<'_, BackupReport> {
         maintain::backup(&self.view, path.as_ref())
     }

@@ -1,4 +1,4 @@
-//! The façade of a store: every method is a call of the room that does the work.
+//! The façade of a store: every method calls the module that does the work.
 
 use std::fmt;
 use std::io::Read;
@@ -57,14 +57,15 @@ use crate::maintain::ExistingKeys;
 ///   [`queue`](Self::queue). Many documents into a new store: [`bulk_build`](Self::bulk_build).
 /// - **Read**: [`snapshot`](Self::snapshot), then [`Snapshot::query`], [`Snapshot::pairs`],
 ///   [`Snapshot::clusters`], [`Snapshot::get`].
-/// - **Forget**: [`evict`](Self::evict). **Look after**: [`metrics`](Self::metrics),
+/// - **Forget**: [`evict`](Self::evict). **Maintain**: [`metrics`](Self::metrics),
 ///   [`check`](Self::check), [`compact`](Self::compact), [`reband`](Self::reband),
 ///   [`repair`](Self::repair), [`Snapshot::stats`], [`Snapshot::backup`].
 ///
-/// A handle is cheap to clone and may be used from any number of threads. One thread writes at a time,
-/// any number read, and neither waits for the other. Other processes read the file meanwhile; they cannot write it, unless
-/// with [`StoreOptions::shared_writers`], until the last handle, snapshot and transaction is dropped. In a process that is forked from this one, all
-/// of them are refused with [`Error::Forked`]: open the store there instead.
+/// A handle is cheap to clone and may be used from any number of threads. One thread writes at a
+/// time, any number read, and neither waits for the other. Other processes can read the file
+/// meanwhile. Until the last handle, snapshot and transaction is dropped, they cannot write it,
+/// except with [`StoreOptions::shared_writers`]. After a fork, all of these return
+/// [`Error::Forked`] in the child, which must open the store itself.
 #[doc(alias("database", "bloom", "lsh"))]
 #[derive(Clone)]
 pub struct Store {
@@ -85,7 +86,7 @@ impl StoreOptions {
     ///
     /// # Errors
     ///
-    /// As [`Store::create`], and [`Error::InvalidParameter`] for an option out of its range.
+    /// The errors of [`Store::create`], and [`Error::InvalidParameter`] for an option out of range.
     ///
     /// ```
     /// # use resemblance::{Error, MinHash, Schema, Store, Text};
@@ -105,7 +106,7 @@ impl StoreOptions {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidParameter`] for an option out of its range.
+    /// [`Error::InvalidParameter`] for an option out of range.
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
@@ -122,7 +123,7 @@ impl StoreOptions {
     ///
     /// # Errors
     ///
-    /// As [`Store::open`], and [`Error::InvalidParameter`] for an option out of its range.
+    /// The errors of [`Store::open`], and [`Error::InvalidParameter`] for an option out of range.
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
@@ -142,8 +143,8 @@ impl StoreOptions {
     ///
     /// # Errors
     ///
-    /// As [`open`](Self::open) and [`create`](Self::create), and [`Error::InvalidParameter`] if the store has
-    /// another schema than this: the message shows both.
+    /// The errors of [`open`](Self::open) and [`create`](Self::create), and
+    /// [`Error::InvalidParameter`] if the store has a different schema: the message shows both.
     ///
     /// ```
     /// # use resemblance::{Error, MinHash, Schema, Store, Text};
@@ -177,7 +178,8 @@ impl StoreOptions {
     ///
     /// # Errors
     ///
-    /// As [`Store::open_read_only`], and [`Error::InvalidParameter`] for an option out of its range.
+    /// The errors of [`Store::open_read_only`], and [`Error::InvalidParameter`] for an option out
+    /// of range.
     ///
     /// ```
     /// # use resemblance::{Error, MinHash, Schema, Store, Text};
@@ -298,8 +300,8 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// As [`open`](Self::open) and [`create`](Self::create), and [`Error::InvalidParameter`] if the
-    /// store has a different schema: the message shows both.
+    /// The errors of [`open`](Self::open) and [`create`](Self::create), and
+    /// [`Error::InvalidParameter`] if the store has a different schema: the message shows both.
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
@@ -314,7 +316,7 @@ impl Store {
         Self::options().open_or_create(path, schema)
     }
 
-    /// Returns the default options, to be changed and then used to create or open a store.
+    /// Returns the default options. Change them, then create or open a store with them.
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
@@ -337,7 +339,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// As [`open`](Self::open).
+    /// The errors of [`open`](Self::open).
     ///
     /// ```
     /// # use resemblance::{Error, MinHash, Schema, Store, Text};
@@ -354,7 +356,7 @@ impl Store {
         Self::options().open_read_only(path)
     }
 
-    /// Makes the signature of a text.
+    /// Returns the signature of a text.
     ///
     /// # Errors
     ///
@@ -373,7 +375,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// As [`insert`](Self::insert).
+    /// The errors of [`insert`](Self::insert).
     #[doc(alias("dedup", "add_if_absent"))]
     pub fn insert_if_new<'d>(
         &self,
@@ -384,7 +386,7 @@ impl Store {
         self.group_commit.commit(request)?.novelty()
     }
 
-    /// Takes a snapshot: the store as it is now, for reading.
+    /// Returns a snapshot, which reads the store as it is now.
     ///
     /// # Errors
     ///
@@ -404,7 +406,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// As [`begin_write`](Self::begin_write), [`WriteTransaction::insert`] and
+    /// The errors of [`begin_write`](Self::begin_write), [`WriteTransaction::insert`] and
     /// [`WriteTransaction::commit`]. The other one-call forms have the same errors.
     ///
     /// ```
@@ -433,7 +435,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// As [`insert`](Self::insert).
+    /// The errors of [`insert`](Self::insert).
     ///
     /// ```
     /// # use resemblance::{MinHash, Revision, Schema, Store, Text};
@@ -459,7 +461,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// As [`insert`](Self::insert).
+    /// The errors of [`insert`](Self::insert).
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
@@ -481,7 +483,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// As [`insert`](Self::insert).
+    /// The errors of [`insert`](Self::insert).
     ///
     /// ```
     /// # use resemblance::{Document, MinHash, Schema, Store, Text};
@@ -525,7 +527,8 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`Error::Busy`] if any thread has one open; otherwise as [`begin_write`](Self::begin_write).
+    /// [`Error::Busy`] if any thread has one open, and the errors of
+    /// [`begin_write`](Self::begin_write).
     ///
     /// ```
     /// # use resemblance::{Error, MinHash, Schema, Store, Text};
@@ -540,7 +543,7 @@ impl Store {
         WriteTransaction::try_begin(self.store())
     }
 
-    /// Returns a queue, which takes changes without waiting for each of them.
+    /// Returns a queue, which accepts changes without waiting for each of them.
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
@@ -593,7 +596,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// As [`flush`](Self::flush), and those of closing the file.
+    /// The errors of [`flush`](Self::flush), and those of closing the file.
     ///
     /// ```
     /// # use resemblance::{Closed, MinHash, Schema, Store, Text};
@@ -638,7 +641,7 @@ impl Store {
         &self.store().context.schema
     }
 
-    /// Returns true if several processes may take turns in writing the store; see
+    /// Returns true if several processes may take turns to write the store; see
     /// [`StoreOptions::shared_writers`].
     ///
     /// ```
@@ -661,7 +664,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// As [`begin_write`](Self::begin_write).
+    /// The errors of [`begin_write`](Self::begin_write).
     ///
     /// ```
     /// # use resemblance::{Bounds, Document, MinHash, Schema, Store, Text};
@@ -711,7 +714,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidParameter`] for an option out of its range; the errors of
+    /// [`Error::InvalidParameter`] for an option out of range; the errors of
     /// [`begin_write`](Self::begin_write), including [`Error::Busy`] if this thread holds a
     /// transaction, and of [`WriteTransaction::commit`]; [`Error::Corrupt`] and [`Error::Io`] if
     /// the file cannot be read; [`Error::Stopped`] if the progress callback, which is called after
@@ -806,7 +809,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// As [`open`](Self::open), but damaged pages and rows are in the report.
+    /// The errors of [`open`](Self::open), but damaged pages and rows are in the report.
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store};
@@ -820,14 +823,14 @@ impl Store {
         Self::options().check(path)
     }
 
-    /// Merges all runs of a store that nobody has open into one, drops the data of removed documents, and
-    /// returns free space to the disk. The merge runs in transactions of bounded size; then pages are moved one
-    /// by one. If the compaction is interrupted or stopped, the store remains intact, and the next compaction
-    /// continues where this one stopped.
+    /// Merges all runs of a store into one, drops the data of removed documents, and returns free
+    /// space to the disk. No other process may have the store open. The merge runs in transactions
+    /// of bounded size; then pages are moved one by one. If the compaction is interrupted or
+    /// stopped, the store remains intact, and the next compaction continues where this one stopped.
     ///
     /// # Errors
     ///
-    /// As [`open`](Self::open) and [`WriteTransaction::commit`]; [`Error::Corrupt`]
+    /// The errors of [`open`](Self::open) and [`WriteTransaction::commit`], and [`Error::Corrupt`]
     /// if a page is damaged.
     ///
     /// ```
@@ -879,9 +882,9 @@ impl Store {
     /// [`Error::NotAStore`] and [`Error::Locked`] of the old file; [`Error::Corrupt`] if its schema
     /// cannot be read and none was given; [`Error::InvalidParameter`] if the given one makes
     /// different signatures; [`Error::NewerFormat`], [`Error::UnknownFeatures`] and
-    /// [`Error::ReadOnly`] if a newer release must do it; [`Error::SelfTest`] as in
+    /// [`Error::ReadOnly`] if the store requires a newer release; [`Error::SelfTest`] as in
     /// [`open`](Self::open); [`Error::Stopped`] if the progress callback stops it; [`Error::Io`]
-    /// if, for example, a disk is full. No new store is created then.
+    /// if, for example, a disk is full. In all these cases, no new store is created.
     pub fn repair<'a>(
         path: impl AsRef<Path>,
         target: impl AsRef<Path>,
@@ -914,10 +917,10 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidParameter`] if there are no shards, or one was made by another recipe than
-    /// the first; the errors of [`open_read_only`](Self::open_read_only) for a shard; and
+    /// [`Error::InvalidParameter`] if there are no shards, or one was made with a different recipe
+    /// from the first; the errors of [`open_read_only`](Self::open_read_only) for a shard; and
     /// [`Error::AlreadyExists`], [`Error::KeyTwice`], [`Error::Stopped`] and [`Error::Io`] as in a
-    /// bulk build. No new store is created then.
+    /// bulk build. In all these cases, no new store is created.
     pub fn merge<'a, P: AsRef<Path>>(
         target: impl AsRef<Path>,
         shards: impl IntoIterator<Item = P>,
@@ -955,7 +958,7 @@ impl Store {
     /// # Errors
     ///
     /// [`Error::AlreadyExists`] if the path exists; nothing there changes. [`Error::Io`] if the
-    /// file cannot be created, [`Error::InvalidParameter`] for an option out of its range.
+    /// file cannot be created, [`Error::InvalidParameter`] for an option out of range.
     #[doc(alias("load"))]
     pub fn bulk_build<'w>(
         path: impl AsRef<Path>,
@@ -969,12 +972,12 @@ impl Store {
     /// different bands, codes or SimHash tables. Texts are not needed. Ids, keys, payloads and stamps are kept.
     /// Afterwards the store answers like one that was created with the [new schema](Schema::rebanded).
     ///
-    /// This call opens the file itself. Nobody else may have it open, because earlier handles and snapshots
-    /// would continue with the old bands. Everything happens in one commit, so after a failure, an interruption
-    /// or a crash the file is still the old store. Postings of removed documents are dropped, and documents in
-    /// memory are flushed to runs.
+    /// This call opens the file itself. No other handle or process may have it open, because
+    /// earlier handles and snapshots would continue with the old bands. Everything happens in one
+    /// commit, so after a failure, an interruption or a crash the file is still the old store.
+    /// Postings of removed documents are dropped, and documents in memory are flushed to runs.
     ///
-    /// Before anything is written all pages of the file are read and verified.
+    /// Before it writes anything, the call reads and verifies all pages of the file.
     ///
     /// The call takes as much memory as [`bulk_build`](Self::bulk_build), whose options it
     /// [accepts](Operation::bulk), and the store's data about unflushed and removed documents. The file grows
@@ -1003,12 +1006,12 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// As [`open`](Self::open) and [`Schema::rebanded`]; [`Error::InvalidParameter`] for an option
-    /// out of its range; [`Error::ReadOnly`] for a store that this release may only read;
+    /// The errors of [`open`](Self::open) and [`Schema::rebanded`]; [`Error::InvalidParameter`] for
+    /// an option out of range; [`Error::ReadOnly`] for a store that this release may only read;
     /// [`Error::Corrupt`] if a page or a row is damaged; [`Error::Stopped`] if the progress
-    /// callback stops it; [`Error::Io`] if, for example, a disk is full. The store has not changed
-    /// then. Only if the commit itself fails is the outcome unknown until the store is opened
-    /// again: it is then either the old or the new store as a whole.
+    /// callback stops it; [`Error::Io`] if, for example, a disk is full. In all these cases, the
+    /// store has not changed. Only if the commit itself fails is the outcome unknown until the
+    /// store is opened again: it is then the whole old store or the whole new one.
     pub fn reband<'a>(
         path: impl AsRef<Path>,
         rebanding: &Rebanding,

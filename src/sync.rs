@@ -1,6 +1,6 @@
 //! Locks and threads of the standard library, or those of loom in unit tests built with `--cfg
-//! loom`: loom's models try the possible orders of threads' steps. Also the process that threads
-//! are in.
+//! loom`, whose models try all possible orders of threads' steps. Also contains the process to
+//! which threads belong.
 
 pub(crate) use redb_verified::{HomeProcess, IgnorePoison};
 

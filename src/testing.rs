@@ -1,4 +1,5 @@
-//! What the unit tests of searches share: schemas of every kind, signatures that are often near, and stores in memory.
+//! Helpers for the unit tests of searches: schemas of every kind, signatures that are often near,
+//! and stores in memory.
 
 use crate::options::StoreOptions;
 use crate::store::Store;

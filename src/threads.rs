@@ -1,4 +1,4 @@
-//! Threads with names, which the system's tools show: at most 15 bytes of them.
+//! Threads with names, which the system's tools show up to a length of 15 bytes.
 
 use std::io;
 use std::panic::resume_unwind;
@@ -34,9 +34,9 @@ pub(crate) fn spawn_scoped<'scope, T: Send + 'scope>(
     named(name).spawn_scoped(scope, run).map_err(failure)
 }
 
-/// Works on shares, the first in this thread and each other one in a separate thread. Returns the
-/// results in the order of the shares. A panic of another thread continues in this one, where
-/// whoever catches it reports whose it is.
+/// Runs tasks, the first in this thread and each other one in a separate thread. Returns the
+/// results in the order of the tasks. A panic of another thread continues in this one, so that the
+/// code that catches it can attribute it.
 ///
 /// # Errors
 /// The first error of a share, and as [`spawn`].
@@ -62,8 +62,8 @@ pub(crate) fn in_shares<S: Send, T: Send>(
     })
 }
 
-/// Has a second thread make items, two ahead of the one that `take` gets, in order. Returns false, with nothing
-/// made, if the system allows no further thread.
+/// Makes items in a second thread, two ahead of the one that `take` receives, in order. Returns
+/// false, without making any, if the system cannot start another thread.
 ///
 /// # Errors
 /// Returns the first error of an item or of `take`, and [`Error::Bug`] if making an item panics.

@@ -1,4 +1,4 @@
-//! The memory and disk space of a build, estimated before it begins.
+//! Estimates the memory and disk space of a build before it begins.
 
 use std::sync::Arc;
 
@@ -46,13 +46,13 @@ const POSITION_BYTES: f64 = 1.7;
 pub struct BuildEstimate {
     /// The documents whose postings are written.
     pub documents: u64,
-    /// Peak memory: for sorting, the cache, and buffers.
+    /// Peak memory for sorting, the cache and buffers.
     pub memory_bytes: u64,
     /// The size of the file of a build. For a rebanding, the maximum growth of the file beyond its
     /// free space, because the old postings are kept until the commit. It is 0 if no lane changes
     /// and nothing is rewritten.
     pub disk_bytes: u64,
-    /// The temporary file at the end; 0 if everything is sorted in memory.
+    /// The final size of the temporary file; 0 if everything is sorted in memory.
     pub temporary_bytes: u64,
 }
 
@@ -230,7 +230,7 @@ mod tests {
         assert_eq!(few.temporary_bytes, u64::MAX);
     }
 
-    /// What is kept of 128 values, with the same bands, and two widths of fingerprints.
+    /// Schemas that keep 128 values with the same bands, with two widths of fingerprints.
     #[test]
     fn build_estimate_follows_the_signature_kind() {
         let bytes = |schema: Schema| {

@@ -1,4 +1,4 @@
-//! A build under way.
+//! An offline build in progress.
 
 use std::fmt;
 use std::ops::ControlFlow;
@@ -72,20 +72,20 @@ impl BuildCallbacks<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BulkReport {
-    /// Documents in the store.
+    /// The number of documents in the store.
     pub documents: u64,
-    /// Documents left out because another one has their key.
+    /// The number of documents that were left out because another one has their key.
     pub duplicates: u64,
-    /// Sorted runs in the store: one, or none if no document is indexed.
+    /// The number of sorted runs in the store: one, or none if no document is indexed.
     pub runs: u64,
-    /// Number of times that postings filled the memory for sorting and were written to the
+    /// The number of times that postings filled the memory for sorting and were written to the
     /// temporary file.
     pub spills: u64,
-    /// Bytes that were written to the temporary file.
+    /// The number of bytes written to the temporary file.
     pub spilled_bytes: u64,
 }
 
-/// A store that is being built offline. Nobody sees the inserted documents before
+/// A store that is being built offline. The inserted documents are not visible until
 /// [`finish`](Self::finish) gives the complete store its name. Dropping the build leaves nothing
 /// behind.
 ///
@@ -226,7 +226,7 @@ impl<'w> BulkBuild<'w> {
         self.store.next_id()
     }
 
-    /// Returns true if no document was inserted yet.
+    /// Returns true if no document has been inserted.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -256,10 +256,10 @@ impl<'w> BulkBuild<'w> {
     }
 
     /// Sets a callback for the documents that [`finish`](Self::finish) leaves out because an
-    /// earlier document has the same key (or a later one, if the options keep the last). It
+    /// earlier document (or a later one, if the options keep the last) has the same key. It
     /// receives the id that [`insert`](Self::insert) returned, and the key. Documents are reported
-    /// in the order of their insertion. The callback may stop the build like that of
-    /// [`on_progress`](Self::on_progress).
+    /// in the order of their insertion. The callback may stop the build, as that of
+    /// [`on_progress`](Self::on_progress) may.
     ///
     /// ```
     /// # use resemblance::{BulkOptions, DuplicateKeys, MinHash, Schema, Store};
@@ -311,8 +311,9 @@ impl<'w> BulkBuild<'w> {
     /// # Errors
     ///
     /// [`Error::KeyTwice`] if a key was inserted twice and the options do not choose which to keep;
-    /// [`Error::AlreadyExists`] if the path has come to exist meanwhile; [`Error::Stopped`] if a
-    /// callback stops it; [`Error::Io`]. No store is created then.
+    /// [`Error::AlreadyExists`] if something has been created at the path meanwhile;
+    /// [`Error::Stopped`] if a callback stops it; [`Error::Io`]. In all these cases, no store is
+    /// created.
     pub fn finish(mut self) -> Result<BulkReport> {
         let callbacks = std::mem::take(&mut self.callbacks);
         callbacks.run("the build", |watch, on_duplicate| {

@@ -13,7 +13,7 @@ use resemblance_sketch::schema::Schema;
 /// Minimum memory limit, in bytes; a lower one is raised to it.
 const MIN_MEMORY_BYTES: u64 = 1 << 20;
 
-/// The rule for documents with the key of an earlier document.
+/// What to do with a document that has the key of an earlier one.
 ///
 /// ```
 /// # use resemblance::{BulkOptions, DuplicateKeys, Error, MinHash, Schema, Store};
@@ -100,10 +100,10 @@ impl BulkOptions {
         self
     }
 
-    /// Sets the memory in which postings are sorted, in bytes; at least 1 MiB. The rest is written
-    /// to a temporary file, sorted piece by piece. This memory suffices for postings of up to fifty
-    /// times its size (with 256 MiB and 20 lanes: 75 million documents). Beyond that, the last step
-    /// takes proportionally more memory.
+    /// Sets the memory for sorting postings, in bytes; at least 1 MiB. Postings that do not fit are
+    /// sorted piece by piece and written to a temporary file. The memory suffices for postings of
+    /// up to fifty times its size (256 MiB suffice for 75 million documents with 20 lanes). Beyond
+    /// that, the last step takes proportionally more memory.
     #[must_use]
     pub fn memory_bytes(mut self, bytes: u64) -> Self {
         self.memory_bytes = bytes.max(MIN_MEMORY_BYTES);
@@ -128,7 +128,7 @@ impl BulkOptions {
 
     /// Sets the mean number of [kept hashes](crate::Signature::kept_hashes) of a document, for
     /// [`estimate`](Self::estimate) with a schema that has containment. It is about 2 / (w + 1) of
-    /// the shingles, or 1 / s. Nothing else depends on it.
+    /// the shingles with windows, or 1 / s of them with a scale. Nothing else depends on it.
     ///
     /// ```
     /// use resemblance::{BulkOptions, Containment, Schema};
@@ -145,7 +145,7 @@ impl BulkOptions {
         self
     }
 
-    /// Sets the rule for documents with the key of an earlier document.
+    /// Sets what to do with a document that has the key of an earlier one.
     #[must_use]
     pub fn duplicate_keys(mut self, rule: DuplicateKeys) -> Self {
         self.duplicate_keys = rule;

@@ -1,4 +1,4 @@
-//! New bands and tables for the documents of a store, from their signatures.
+//! Builds new bands and tables for the documents of a store from their signatures.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -53,8 +53,8 @@ impl Operation<'_, RebandReport> {
         self
     }
 
-    /// Estimates the memory and disk that [`run`](Self::run) would need. The store is opened for
-    /// reading, and nothing is written to it.
+    /// Estimates the memory and disk that [`run`](Self::run) would need. Opens the store for
+    /// reading and writes nothing to it.
     ///
     /// ```
     /// use resemblance::{MinHash, Schema, Store, schema::Rebanding};
@@ -72,7 +72,8 @@ impl Operation<'_, RebandReport> {
     ///
     /// # Errors
     ///
-    /// As [`Schema::rebanded`] and [`Store::open_read_only`](crate::Store::open_read_only).
+    /// The errors of [`Schema::rebanded`] and
+    /// [`Store::open_read_only`](crate::Store::open_read_only).
     pub fn estimate(&self) -> Result<BuildEstimate> {
         let request = &self.settings;
         let store = state::open_read_only(&request.path, &request.bulk.store)?;
@@ -99,17 +100,17 @@ impl Operation<'_, RebandReport> {
 pub struct RebandReport {
     /// The schema that the store has now.
     pub schema: Schema,
-    /// Live documents in the store.
+    /// The number of live documents.
     pub documents: u64,
-    /// True if postings were rewritten. If the new schema gives all documents the same codes as the
-    /// old one, they are not, and only a few bytes of the file have changed.
+    /// True if postings were rewritten. It is false if the new schema gives all documents the same
+    /// codes as the old one; then only a few bytes of the file have changed.
     pub is_rewritten: bool,
-    /// Postings that were written, in all lanes.
+    /// The number of postings that were written, in all lanes.
     pub postings: u64,
-    /// Number of times that postings filled the memory for sorting and were written to the
+    /// The number of times that postings filled the memory for sorting and were written to the
     /// temporary file.
     pub spills: u64,
-    /// Bytes that were written to the temporary file.
+    /// The number of bytes written to the temporary file.
     pub spilled_bytes: u64,
     /// Bytes on disk before.
     pub size_before_bytes: u64,

@@ -13,7 +13,7 @@ const LANE: u16 = 3;
 /// Somewhat more than one block holds.
 const MOST_POSTINGS: usize = BLOCK_POSTINGS + 100;
 
-/// Bytes as a block, or postings that are packed and read again.
+/// Reads bytes as a block, or as postings that are packed and read back.
 pub fn block(data: &[u8]) {
     let mut input = Input::new(data);
     if input.byte().is_multiple_of(2) {
@@ -36,8 +36,8 @@ fn any_bytes(input: &mut Input<'_>) {
     }
 }
 
-/// What [`Block::parse`] accepts can be read without harm, and what [`Block::decode`] accepts is what
-/// a block must be.
+/// A block that [`Block::parse`] accepts can be read without harm, and one that [`Block::decode`]
+/// accepts is what a block must be.
 fn any_block(block: &Block<'_>, claimed: usize) {
     let iterated: Vec<Posting> = block.iter().take(BLOCK_POSTINGS + 1).collect();
     let mut decoded = Vec::new();

@@ -16,7 +16,8 @@ use crate::state::shape_of;
 use resemblance_sketch::schema::{DesignReport, Schema};
 use resemblance_sketch::sketch::MinHashKind;
 
-/// Rows of `meta`: what is accepted has one form only, and an accepted schema can be used.
+/// Reads bytes as rows of `meta`. An accepted row has only one encoding, and an accepted schema can
+/// be used.
 pub fn header(data: &[u8]) {
     let mut input = Input::new(data);
     match input.byte() % 4 {
@@ -64,7 +65,7 @@ fn any_header(value: &[u8]) {
     }
 }
 
-/// What is decoded encodes to the same bytes.
+/// A decoded value encodes to the same bytes.
 fn one_form<T: Serialize + DeserializeOwned>(name: &str, value: &[u8]) -> Option<T> {
     let decoded = decode_meta::<T>(name, value).ok()?;
     assert_eq!(encode_meta(name, &decoded).unwrap(), value, "row {name}");
@@ -107,7 +108,8 @@ fn any_schema(schema: &Schema) {
     assert_eq!(read.kept_hashes(), signature.kept_hashes());
 }
 
-/// Rows of `runs` and `lanes`: what is accepted has one form only, and its numbers can be added up.
+/// Reads bytes as rows of `runs` and `lanes`. An accepted row has only one encoding, and its
+/// numbers can be added up.
 pub fn descriptor(data: &[u8]) {
     let mut input = Input::new(data);
     match input.byte() % 3 {

@@ -1,9 +1,9 @@
-//! What the fuzzer runs, one function a target: any bytes go in, and it panics where a promise is
-//! broken. The package in the folder `fuzz` feeds these functions with what the fuzzer makes up; the
-//! tests feed them with the inputs that are kept in `fuzz/corpus`.
+//! The functions of the fuzzer, one for each target. Each accepts any bytes, and panics if a
+//! promise is broken. The package in the folder `fuzz` passes generated inputs to these functions.
+//! The tests pass the inputs in `fuzz/corpus`.
 //!
-//! Rows carry checksums, which bytes made up at random never have: each function tries its input as it
-//! is and with the right checksum appended.
+//! Rows have checksums, which random bytes never match. Each function therefore tries its input
+//! unchanged, and with the right checksum appended.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,

@@ -24,8 +24,8 @@ const FAMILIES: [Permutations; 5] = [
 
 const SEED_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// A schema and a text: the signature is the same however the text is cut, by whatever instructions
-/// it is made, and after it was stored and read.
+/// Reads bytes as a schema and a text. The signature must be the same however the text is cut,
+/// whichever instructions compute it, and after it was stored and read.
 pub fn recipe(data: &[u8]) {
     let mut input = Input::new(data);
     let text = text_recipe(&mut input);

@@ -10,7 +10,7 @@ use crate::format::{
 use crate::fuzzing::Input;
 use resemblance_sketch::sketch::{RecipeMark, ValueLayout, mix64};
 
-/// Rows of documents and payloads, of removed documents, of equal ones and of filters.
+/// Reads bytes as rows of documents, payloads, removed documents, equal documents and filters.
 pub fn rows(data: &[u8]) {
     let mut input = Input::new(data);
     match input.byte() % 5 {
@@ -31,7 +31,7 @@ fn payload(input: &mut Input<'_>) {
     }
 }
 
-/// What a row may consist of: all kinds of values, with fingerprints or without.
+/// The contents of a row: all kinds of values, with or without fingerprints.
 fn shape(input: &mut Input<'_>) -> Shape {
     let kind = input.byte() % 8;
     let count = input.pick(&[16, 17, 64, 100, 128, 1_024]);
@@ -129,7 +129,7 @@ fn deleted(input: &mut Input<'_>) {
     }
 }
 
-/// Of the bitmap, as of that of removed documents, a part is the input.
+/// The input is a part of the bitmap of removed documents.
 fn equal(input: &mut Input<'_>) {
     let last = u64::MAX / CHUNK_DOCUMENTS;
     let chunk = input.pick(&[0, 1, last, u64::MAX]);

@@ -10,7 +10,7 @@ use resemblance_sketch::sketch::RecipeMark;
 /// Frames that one input may be cut into.
 const MOST_FRAMES: usize = 64;
 
-/// A stream as it is, or frames that get the right checksums.
+/// Reads bytes as a stream, or as frames that get the right checksums.
 pub fn stream(data: &[u8]) {
     let mut input = Input::new(data);
     if input.byte().is_multiple_of(2) {
@@ -38,7 +38,7 @@ pub fn stream(data: &[u8]) {
     }
 }
 
-/// Of all layouts of signatures.
+/// One schema for each layout of signatures.
 fn header(input: &mut Input<'_>) -> StreamHeader {
     let minhash = |minhash| Schema::builder().minhash(minhash);
     let few = MinHash::new(16).value_bits(4).banding(2, 3).code_bits(33);
@@ -60,7 +60,7 @@ fn header(input: &mut Input<'_>) -> StreamHeader {
     }
 }
 
-/// What is read of a stream is written as the same stream.
+/// A stream that was read is written as the same stream.
 fn read(bytes: &[u8]) -> Option<Vec<StreamDocument>> {
     let mut shape_read = Shape::default();
     let (mut reader, header, shape) = StreamReader::begin(bytes, |schema| {

@@ -308,9 +308,9 @@ impl<C, A> CommitQueue<C, A> {
         HandedOver::Done
     }
 
-    /// Starts a thread that leads. `start` gets the handle of the one that was started before, which has
-    /// handed over but may not have ended, and its thread waits for that one: whoever waits for the last
-    /// thread has waited for all of them.
+    /// Starts a thread that leads. `start` receives the handle of the thread that was started
+    /// before, which has handed over but may not have ended. The new thread waits for it, so
+    /// waiting for the last thread means waiting for all of them.
     ///
     /// # Errors
     /// Returns the errors of `start`.

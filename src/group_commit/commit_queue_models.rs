@@ -8,7 +8,7 @@ use loom::thread;
 use super::*;
 use crate::group_commit::reply::Reply;
 
-/// What a leader alone may change: loom reports two at a time as a race.
+/// State that only a leader may change. loom reports two leaders at a time as a race.
 struct Store {
     group: CommitQueue<u32, u32>,
     lead: UnsafeCell<()>,

@@ -20,10 +20,10 @@ use resemblance_sketch::sketch::Signature;
 /// Queues changes without waiting for them. Each method returns a [`Ticket`], which is a future; a
 /// thread can also wait for it. [`Store::queue`](crate::Store::queue) makes one.
 ///
-/// The changes of all threads, including calls that wait, are executed in the order in which they
-/// are queued, many in one transaction. The store runs a thread for them while changes are waiting.
-/// A queued change is executed whether its ticket is kept or dropped, and survives a crash once the
-/// ticket has its answer.
+/// The store executes the changes of all threads, including calls that wait, in the order in which
+/// they are queued, many of them in one transaction. It runs a thread while changes are waiting. A
+/// queued change is executed even if its ticket is dropped. It survives a crash once the ticket has
+/// its answer.
 ///
 /// ```
 /// # use resemblance::{MinHash, Novelty, Schema, Store, Text};
@@ -61,11 +61,11 @@ impl Queue {
     ///
     /// # Errors
     ///
-    /// At once: [`Error::InvalidParameter`] and [`Error::SignatureMismatch`] for a document that
-    /// cannot be stored, [`Error::QueueFull`] if
+    /// Immediately: [`Error::InvalidParameter`] and [`Error::SignatureMismatch`] for a document
+    /// that cannot be stored, [`Error::QueueFull`] if
     /// [`StoreOptions::queue_bytes`](crate::StoreOptions::queue_bytes) of changes wait,
-    /// [`Error::ReadOnly`], [`Error::Closed`]. The ticket returns all others. The same holds for
-    /// the other methods below.
+    /// [`Error::ReadOnly`], [`Error::Closed`]. The ticket returns all other errors. The same is
+    /// true of the other methods below.
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
@@ -88,7 +88,7 @@ impl Queue {
     ///
     /// # Errors
     ///
-    /// As [`insert`](Self::insert).
+    /// The errors of [`insert`](Self::insert).
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
@@ -113,7 +113,7 @@ impl Queue {
     ///
     /// # Errors
     ///
-    /// As [`insert`](Self::insert).
+    /// The errors of [`insert`](Self::insert).
     pub fn insert_if_new<'d>(
         &self,
         document: impl Into<Document<'d>>,
@@ -127,7 +127,7 @@ impl Queue {
     ///
     /// # Errors
     ///
-    /// As [`insert`](Self::insert).
+    /// The errors of [`insert`](Self::insert).
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
@@ -147,7 +147,7 @@ impl Queue {
     ///
     /// # Errors
     ///
-    /// As [`insert`](Self::insert).
+    /// The errors of [`insert`](Self::insert).
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
@@ -168,7 +168,7 @@ impl Queue {
     ///
     /// # Errors
     ///
-    /// As [`insert`](Self::insert).
+    /// The errors of [`insert`](Self::insert).
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
@@ -187,12 +187,12 @@ impl Queue {
     }
 
     /// Waits until a change may be queued, because fewer bytes are waiting than
-    /// [`StoreOptions::queue_bytes`](crate::StoreOptions::queue_bytes) allows. If another task is
-    /// faster, the change may still be refused.
+    /// [`StoreOptions::queue_bytes`](crate::StoreOptions::queue_bytes) allows. The change may still
+    /// be refused if another task queues one first.
     ///
     /// # Errors
     ///
-    /// [`Error::Forked`].
+    /// Only [`Error::Forked`].
     ///
     /// ```
     /// # use resemblance::{Error, MinHash, Queue, Result, Schema, Signature, Store, Text, Ticket};
@@ -279,8 +279,8 @@ impl<T> Ticket<T> {
     ///
     /// # Errors
     ///
-    /// Returns the errors of the call that was queued, and [`Error::Busy`] if this thread holds a write transaction,
-    /// for which the change waits.
+    /// The errors of the queued call, and [`Error::Busy`] if this thread holds a write transaction,
+    /// for which the change would wait.
     pub fn wait(self) -> Result<T> {
         self.home.check()?;
         let store = self.store.upgrade();

@@ -1,4 +1,4 @@
-//! Exact similarities in the place of estimates.
+//! Exact similarities instead of estimates.
 //!
 //! The module [`exact`](crate::exact) computes the values that signatures estimate: Jaccard,
 //! weighted Jaccard and probability Jaccard similarity, and the containment of two sets. It also

@@ -1,14 +1,17 @@
-//! Signatures that were made elsewhere.
+//! Signatures that another program made.
 //!
-//! Values of 32 bits ([`Signature::from_minhash`](crate::Signature::from_minhash)), of 64 bits
-//! ([`from_minhash64`](crate::Signature::from_minhash64), which cuts them to 32 by a hash, after which they are
-//! no minima any more), the smallest hashes of a set ([`from_bottom_k`](crate::Signature::from_bottom_k), for a
-//! schema of [`MinHash::bottom_k`](crate::MinHash::bottom_k)) and fingerprints
-//! ([`from_simhash`](crate::Signature::from_simhash), [`from_fingerprint`](crate::Signature::from_fingerprint)) are
-//! stored, indexed and compared like any others. [`MinHash::external`](crate::MinHash::external) declares their
-//! number, and with [`value_bits`](crate::MinHash::value_bits) their width, 32 bits if not given. Values may be given
-//! with that width, or whole: then their lowest bits are kept. A store of external signatures takes no texts. The
-//! caller answers for their having been made alike.
+//! A store keeps, indexes and compares signatures of another program like any others. Create them
+//! from values of 32 bits ([`Signature::from_minhash`](crate::Signature::from_minhash)), from
+//! values of 64 bits ([`from_minhash64`](crate::Signature::from_minhash64), which hashes them to 32
+//! bits, so that they are not minima afterwards), from the smallest hashes of a set
+//! ([`from_bottom_k`](crate::Signature::from_bottom_k), for a schema of
+//! [`MinHash::bottom_k`](crate::MinHash::bottom_k)), or from fingerprints
+//! ([`from_simhash`](crate::Signature::from_simhash),
+//! [`from_fingerprint`](crate::Signature::from_fingerprint)).
+//! [`MinHash::external`](crate::MinHash::external) declares the number of values, and
+//! [`value_bits`](crate::MinHash::value_bits) their width (default: 32 bits). Wider values are
+//! accepted too, and the store keeps their lowest bits. A store of external signatures does not
+//! accept texts. The caller must ensure that all signatures are made in the same way.
 //!
 //! ```
 //! use resemblance::{MinHash, Schema, Signature, Store};

@@ -1,4 +1,4 @@
-//! An application that must not take the same thing twice.
+//! An application that must not accept the same thing twice.
 //!
 //! [`Store::insert_if_new`](crate::Store::insert_if_new) looks for a near-duplicate and inserts the
 //! document in one durable step. If two threads bring near-duplicates at the same moment, exactly
@@ -33,9 +33,10 @@
 //!
 //! # Transactions
 //!
-//! A [`WriteTransaction`](crate::WriteTransaction) makes many changes at once: all of them are there
-//! after [`commit`](crate::WriteTransaction::commit) has returned `Ok`, and none if the transaction is
-//! dropped. A [`Snapshot`](crate::Snapshot) reads one commit, whatever is written meanwhile.
+//! A [`WriteTransaction`](crate::WriteTransaction) makes many changes together. All of them are in
+//! the store after [`commit`](crate::WriteTransaction::commit) has returned `Ok`, and none if the
+//! transaction is dropped. A [`Snapshot`](crate::Snapshot) reads one commit, whatever is written
+//! meanwhile.
 //!
 //! ```
 //! use resemblance::{MinHash, Schema, Store};

@@ -17,12 +17,13 @@
 //!
 //! # Asynchronous programs
 //!
-//! [`Store::queue`](crate::Store::queue) queues changes. Each gives a [`Ticket`](crate::Ticket), a future that is
-//! ready when the change is durable. Tickets belong to no runtime, because the store wakes them; a thread can
-//! [`wait`](crate::Ticket::wait) for one too. At most 64 MiB of changes may wait, or
+//! [`Store::queue`](crate::Store::queue) queues changes. Each call returns a
+//! [`Ticket`](crate::Ticket), a future that is ready when the change is durable. Tickets belong to
+//! no runtime, because the store wakes them; a thread can [`wait`](crate::Ticket::wait) for one
+//! too. At most 64 MiB of changes may wait, or
 //! [`StoreOptions::queue_bytes`](crate::StoreOptions::queue_bytes); then queueing is
-//! [`Error::QueueFull`](crate::Error::QueueFull). Queries and snapshots read the disk: call them where your
-//! runtime runs blocking code, such as `spawn_blocking`.
+//! [`Error::QueueFull`](crate::Error::QueueFull). Queries and snapshots read the disk: call them
+//! where your runtime runs blocking code, such as `spawn_blocking`.
 //!
 //! ```
 //! use resemblance::{Document, Result, Signature, Store};
@@ -50,5 +51,5 @@
 //! ```
 //!
 //! [`Store::flush`](crate::Store::flush) waits for everything that was queued. So do
-//! [`Store::close`](crate::Store::close), which also returns errors, and dropping the last handle. When a
-//! process just ends, acknowledged changes are durable and queued ones are lost.
+//! [`Store::close`](crate::Store::close), which also returns errors, and dropping the last handle.
+//! If a process ends without either, acknowledged changes are durable and queued ones are lost.

@@ -2,8 +2,8 @@
 //! them. Four things bound what that costs.
 //!
 //! - *Equal* documents, those with the same signature, are compared once. Where about one in a
-//!   thousand consecutive documents has the same signature as another, the store notes that when it
-//!   writes their postings to a run. A search that meets one of them skips the others, and its
+//!   thousand consecutive documents has the same signature as another, the store records that when
+//!   it writes their postings to a run. A search that meets one of them skips the others, and its
 //!   answer is the same as if it had compared each:
 //!   [`Matches::candidates`](crate::Matches::candidates) counts all of them. A caller who verifies
 //!   is asked about each. Documents that are not in a run yet are compared one by one; there are
@@ -12,19 +12,21 @@
 //!   there is one, the check costs the look-up of its key, one additional lane and one record,
 //!   however many documents share its buckets. (The identical document must be among the first
 //!   fifteen of the lane's bucket. Otherwise the check costs as much as any other.)
-//! - A *probe budget* bounds the rest. [`Query::probe_budget`](crate::Query::probe_budget) compares with at most n documents, those that
-//!   share the most buckets with the query. From each run they read at most n postings of a bucket, or 1,024
-//!   if that is more. [`StoreOptions::probe_budget`](crate::StoreOptions::probe_budget) does the same for
-//!   duplicate checks.
+//! - A *probe budget* bounds the rest. With [`Query::probe_budget`](crate::Query::probe_budget), a
+//!   query is compared with at most n documents, those that share the most buckets with it. From
+//!   each run, it reads at most n postings of a bucket, or 1,024 if that is more.
+//!   [`StoreOptions::probe_budget`](crate::StoreOptions::probe_budget) does the same for duplicate
+//!   checks.
 //! - [`Snapshot::stats`](crate::Snapshot::stats) names the largest buckets, each with the keys of up to five of
 //!   its documents. Printing [`Stats`](crate::stats::Stats) shows a summary.
 //!
-//! The budget is the one option that can change an answer, so every answer reports whether it did.
+//! The budget is the only option that can change an answer, so every answer reports whether it did.
 //! [`Matches::budget_exceeded`](crate::Matches::budget_exceeded) and
-//! [`Novelty::budget_exceeded`](crate::Novelty::budget_exceeded) give the number of documents that were not
-//! compared, as a lower bound if a bucket was not read to its end. A document that may be a duplicate of one
-//! that was not compared is [`Novelty::New`](crate::Novelty::New) with them in `left_out`. With a budget of at
-//! least the number of candidates, answers are the same as without one.
+//! [`Novelty::budget_exceeded`](crate::Novelty::budget_exceeded) give the number of documents that
+//! were not compared, as a lower bound if a bucket was not read to its end. A document that may be
+//! a duplicate of one that was not compared is [`Novelty::New`](crate::Novelty::New) with them in
+//! `left_out`. With a budget of at least the number of candidates, answers are the same as without
+//! one.
 //!
 //! ```
 //! use resemblance::{MinHash, Schema, Store, Text};

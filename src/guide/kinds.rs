@@ -1,7 +1,7 @@
 //! Kinds of signatures, both families in one store, and the bits that are kept of hashes.
 //!
-//! `docs/schema.md` in the repository compares the kinds. Take [`MinHash::new`](crate::MinHash::new) unless
-//! something speaks for another.
+//! `docs/schema.md` in the repository compares the kinds. Use [`MinHash::new`](crate::MinHash::new)
+//! unless you have a reason for another kind.
 //!
 //! ```
 //! use resemblance::{MinHash, Combine, Schema, SimHash, Text};

@@ -1,4 +1,4 @@
-//! A store that runs for years: renew, replace, evict.
+//! A store that runs for years: renew, replace and evict documents.
 //!
 //! [`touch`](crate::Store::touch) renews the stamp of a document in place.
 //! [`upsert`](crate::Store::upsert) compares a document with its own last version, and leaves it in place if
@@ -42,12 +42,12 @@
 //! - [`Revision::Near`](crate::Revision::Near) means near by the schema, as in `insert_if_new`.
 //! - An eviction reads the documents in pieces, with a snapshot for each, and deletes them in
 //!   transactions of at most 1,000 documents
-//!   ([`Operation::slice_documents`](crate::Operation::slice_documents)). The transaction examines
-//!   each document once more: one that another thread has touched, replaced or deleted meanwhile is
-//!   spared, and counted. If the eviction is stopped, or the process crashes, the same call
-//!   continues it.
+//!   ([`Operation::slice_documents`](crate::Operation::slice_documents)). The transaction rereads
+//!   each document. It spares and counts documents that another thread has touched, replaced or
+//!   deleted meanwhile. If the eviction is stopped, or the process crashes, the same call continues
+//!   it.
 //! - [`EvictPolicy::KeepNewest`](crate::EvictPolicy::KeepNewest) finds the oldest document to keep exactly, whatever the stamps,
 //!   in 4 MiB of memory.
 //! - [`Operation::dry_run`](crate::Operation::dry_run) only counts.
-//! - A touch copies the pages that lead to its row. Many touches in one transaction, or touches of neighbours,
-//!   cost less each.
+//! - A touch copies the pages that lead to its row. Each touch costs less if there are many in one
+//!   transaction, or if they concern neighbouring documents.

@@ -1,4 +1,4 @@
-//! Watching a store at work.
+//! Watching a store as it works.
 //!
 //! [`Store::metrics`](crate::Store::metrics) counts the work of all handles of a store since it was
 //! opened: documents by outcome, transactions by how they ended, calls that wait, flushes and

@@ -1,5 +1,4 @@
-//! Guides: short programs for the tasks that a store is used for. Each of them is compiled and run
-//! by the tests.
+//! Guides: short programs for the common tasks of a store. The tests compile and run each of them.
 //!
 //! | task | guide |
 //! |---|---|

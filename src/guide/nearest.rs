@@ -35,28 +35,28 @@
 //! [`Matches::scope`](crate::Matches::scope) and [`Matches::recall`](crate::Matches::recall) report
 //! how far it went.
 //!
-//! With 128 values and the threshold 0.8 there are 13 bands. Their first two rows find a document of
-//! similarity J with the probability 1 − (1 − J²)¹³: 0.98 at 0.5, 0.90 at 0.4, 0.71 at 0.3. So where ten
-//! documents of similarity 0.5 are there, few others are looked at; where the tenth nearest has 0.3, all
-//! signatures are read, by several threads. More bands find more:
-//! [`banding(32, 4)`](crate::MinHash::banding) takes 100 bytes a document more than 13 bands of 7 rows,
-//! and the first two rows of its bands find 0.95 at 0.3.
+//! With 128 values and the threshold 0.8 there are 13 bands. Their first two rows find a document
+//! of similarity J with the probability 1 − (1 − J²)¹³: 0.98 at 0.5, 0.90 at 0.4, 0.71 at 0.3. If
+//! there are ten documents of similarity 0.5, the search therefore reads few others; if the tenth
+//! nearest has 0.3, several threads read all signatures. More bands find more: [`banding(32,
+//! 4)`](crate::MinHash::banding) takes 100 bytes a document more than 13 bands of 7 rows, and the
+//! first two rows of its bands find 0.95 at 0.3.
 //!
-//! Many signatures at once, `snapshot.nearest(&many, n)`, share the scan.
+//! Many signatures in one search, `snapshot.nearest(&many, n)`, share the scan.
 //!
 //! # How near are they really?
 //!
-//! The order is by estimates, which cannot separate documents that are almost equally near. If the
-//! texts are available, [`verify`](crate::Nearest::verify) lets their exact similarities decide
-//! which documents are the nearest, and in which order; each match records whether its similarity
-//! [is exact](crate::Match::is_exact).
+//! Documents are ordered by estimates, which cannot separate documents that are almost equally
+//! near. If the texts are available, [`verify`](crate::Nearest::verify) lets their exact
+//! similarities decide which documents are the nearest, and in which order; each match records
+//! whether its similarity [is exact](crate::Match::is_exact).
 //!
 //! # And if the store is too large?
 //!
-//! A search can answer [without a scan](crate::Nearest::without_scan), with fewer documents or a
-//! lower recall, which the answer reports. Or it can ask whether there is [anything
-//! near](crate::Nearest::within): a document within a distance, 1 − J, or none with the probability
-//! that one would have been found.
+//! A search can answer [without a scan](crate::Nearest::without_scan); it may then return fewer
+//! documents or have a lower recall, which the answer reports. It can also find [anything
+//! near](crate::Nearest::within): one document within a distance, 1 − J, or none, with the
+//! probability that one would have been found.
 //!
 //! ```
 //! # use resemblance::{MinHash, Schema, Store};

@@ -1,8 +1,8 @@
-//! Another threshold, later.
+//! Changing the threshold later.
 //!
-//! Signatures do not depend on the threshold; only the bands that they are indexed by do. So a store can change
-//! its mind: [`Store::reband`](crate::Store::reband) indexes all documents again, from the signatures that it
-//! holds and without their texts.
+//! Signatures do not depend on the threshold. Only the bands of the index do. A store can therefore
+//! change its threshold: [`Store::reband`](crate::Store::reband) reindexes all documents from the
+//! stored signatures, without their texts.
 //!
 //! ```
 //! use resemblance::{MinHash, Schema, Store, schema::Rebanding};
@@ -23,11 +23,11 @@
 //! depend on them. Ids, keys, payloads and stamps are kept, and the store then answers like one
 //! that was created with the new schema.
 //!
-//! Rebanding sorts within the memory that an offline build takes, and is one commit: a crash or an
-//! interruption leaves the old store. Nobody else may have the file open. The file grows by the new
-//! postings, because the old ones are kept to the end; [`Store::compact`](crate::Store::compact)
-//! gives their space back.
+//! Rebanding sorts within the same memory as an offline build, and is one commit: a crash or an
+//! interruption leaves the old store. No other process may have the file open. The file grows by
+//! the new postings, because the old ones are kept until the end;
+//! [`Store::compact`](crate::Store::compact) returns their space to the disk.
 //!
 //! [`Snapshot::design`](crate::Snapshot::design) and [`Stats`](crate::stats::Stats) report when a
-//! store has more documents than its schema expects.
-//! [`Rebanding::expected_documents`](crate::schema::Rebanding::expected_documents) fixes that.
+//! store has more documents than its schema expects. To fix that, set
+//! [`Rebanding::expected_documents`](crate::schema::Rebanding::expected_documents).

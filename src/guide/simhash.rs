@@ -2,8 +2,8 @@
 //!
 //! A fingerprint of 32 to 256 bits represents the whole document. Fingerprints of nearly identical
 //! documents differ in few bits. A search finds *every* fingerprint within the schema's distance,
-//! or within another that the caller asks for; nothing is missed by chance. Beyond the distance
-//! that the tables cover with whole buckets, it also reads nearby buckets, or compares with all
+//! or within any other distance that you set. It misses nothing by chance. Beyond the distance that
+//! the tables cover with whole buckets, it also reads nearby buckets, or compares with all
 //! documents where that costs less; [`Matches::scope`](crate::Matches::scope) reports which.
 //!
 //! ```
@@ -27,6 +27,7 @@
 //! # Ok::<(), resemblance::Error>(())
 //! ```
 //!
-//! [`SchemaBuilder::expected_documents`](crate::SchemaBuilder::expected_documents) decides which permuted
-//! tables a store gets: fewer tables take less room, and longer prefixes read fewer candidates. A store that outgrows the number
-//! still answers right, but reads more than it needs to; [`reband`](super::reband) mends that.
+//! [`SchemaBuilder::expected_documents`](crate::SchemaBuilder::expected_documents) determines the
+//! permuted tables of a store: fewer tables take less space, and longer prefixes give fewer
+//! candidates. A store with more documents still gives right answers, but reads more than
+//! necessary; [`reband`](super::reband) fixes that.

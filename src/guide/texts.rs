@@ -1,4 +1,5 @@
-//! Texts: the steps that make features of them, texts too long for memory, and weights for rare words.
+//! Texts: the steps that turn them into features, texts too long for memory, and weights for rare
+//! words.
 //!
 //! A text becomes the set of its shingles: n words, n characters (Unicode scalar values) or n tokens of source
 //! code in a row ([`Text`](crate::Text)). Steps for languages need the feature `languages`.
@@ -16,9 +17,10 @@
 //!
 //! # Long texts
 //!
-//! [`Sketcher::text_reader`](crate::Sketcher::text_reader) reads a text piece by piece and makes the same signature
-//! as of the whole. It holds a few shingles and the hashes. SimHash needs 8 to 16 bytes more for each distinct
-//! shingle and weighted MinHash 16 to 48, because they must know repeats.
+//! [`Sketcher::text_reader`](crate::Sketcher::text_reader) reads a text piece by piece and returns
+//! the same signature as for the whole text. It keeps a few shingles and the hashes in memory.
+//! SimHash takes 19 to 30 bytes more for each distinct shingle, and weighted MinHash 16 to 48,
+//! because both need to know which shingles repeat.
 //!
 //! ```
 //! use resemblance::{MinHash, Schema, Text};
@@ -33,13 +35,15 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`Sketcher::streamed_text`](crate::Sketcher::streamed_text) takes pieces that arrive by themselves, cut anywhere.
+//! [`Sketcher::streamed_text`](crate::Sketcher::streamed_text) accepts pieces as they arrive. They
+//! may be cut anywhere.
 //!
 //! # Rare shingles weigh more
 //!
-//! [`DocumentFrequencies`](crate::schema::DocumentFrequencies) counts in how many documents of a corpus each shingle occurs;
-//! SimHash and weighted MinHash use the weights that follow (tf-idf, Salton and Buckley 1988). All documents of a
-//! store must be weighed alike, so count first, then insert.
+//! [`DocumentFrequencies`](crate::schema::DocumentFrequencies) counts in how many documents of a
+//! corpus each shingle occurs; SimHash and weighted MinHash use the weights that follow (tf-idf,
+//! Salton and Buckley 1988). All documents of a store must have the same weights, so count first,
+//! then insert.
 //!
 //! ```
 //! use resemblance::{MinHash, Schema, Text, schema::DocumentFrequencies};

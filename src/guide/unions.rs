@@ -1,8 +1,9 @@
 //! Signatures of unions.
 //!
 //! Signatures that are minima can be merged: the signature of a union follows from those of its
-//! parts. A site's signature can be made of its pages', or a day's of its hours'. The values must
-//! be whole: a schema keeps 16 bits of them unless [`value_bits`](crate::MinHash::value_bits) is
+//! parts. For example, the signature of a site can be made from those of its pages, and that of a
+//! day from those of its hours. The values must be whole: a schema keeps 16 bits of them unless
+//! [`value_bits`](crate::MinHash::value_bits) is
 //! 32. Weighted and cut signatures, and fingerprints, cannot be merged;
 //! [`Signature::merge`](crate::Signature::merge) returns an error for them.
 //!

@@ -175,7 +175,8 @@ fn block_cache_batch_agrees_with_single_lookups() {
     assert!(held > 100 && absent > 100, "{held} {absent}");
 }
 
-/// Of codes that are not near, one block at most is read for each beside those that they share with others.
+/// For codes that are not close together, at most one block is read for each, in addition to the
+/// blocks that they share.
 #[test]
 fn block_cache_skips_dissimilar_documents() {
     let transaction = begin_write();

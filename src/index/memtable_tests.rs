@@ -132,7 +132,7 @@ fn memtable_keeps_few_segments() {
     }
 }
 
-/// What is merged sooner than it must be is copied more often.
+/// Merging earlier than necessary would copy postings more often.
 #[test]
 fn memtable_keeps_a_segment_twice_as_large() {
     let mut random = Random(4);

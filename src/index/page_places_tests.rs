@@ -211,8 +211,8 @@ fn pieces_of_filters_are_read_at_their_places() {
     }
 }
 
-/// Of lanes that are asked at random, as many find their places as have room, whichever gives way: 4,000 questions
-/// with a share of 1/4 that find none have a standard deviation of 27.
+/// If lanes are queried at random, those that have room find their places, whichever is evicted:
+/// 4,000 questions with a share of 1/4 that find none have a standard deviation of 27.
 #[test]
 fn page_places_evict_lanes_in_turn() {
     const ROOM: usize = 30;

@@ -49,14 +49,14 @@ fn is_near(wanted: &ProbeRange, posting: &Posting) -> bool {
     wanted.near.is_none_or(|near| near.have(posting.code))
 }
 
-/// What a range asks for.
+/// The query of a range.
 fn asked(postings: &BTreeSet<Posting>, wanted: &ProbeRange) -> Vec<Posting> {
     let mut asked = in_range(postings, wanted.low_code..=wanted.high_code);
     asked.retain(|posting| is_near(wanted, posting));
     asked
 }
 
-/// What each query_index finds, in the order in which it comes.
+/// The results of each query_index, in order.
 type Found = Vec<Vec<Posting>>;
 
 fn sweep(

@@ -1,4 +1,4 @@
-//! What the tests of this module share.
+//! Helpers for the tests of this module.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -21,7 +21,7 @@ pub(super) const TABLE: TableDefinition<'static, Key, Value> = TableDefinition::
 
 const FILTERS: TableDefinition<'static, &FilterKey, Value> = TableDefinition::new("filters");
 
-/// Of codes of 64 bits, each a bucket.
+/// Codes of 64 bits, each a separate bucket.
 pub(super) const BUCKETS: BucketBits = BucketBits {
     shift: 0,
     length: 64,
@@ -137,7 +137,7 @@ pub(crate) fn rows(transaction: &WriteTransaction) -> Vec<(BlockKey, Vec<u8>)> {
     rows.collect()
 }
 
-/// What a probe of these codes must find.
+/// Returns the postings that a probe of these codes must find.
 pub(super) fn in_range(postings: &BTreeSet<Posting>, codes: RangeInclusive<u64>) -> Vec<Posting> {
     let low = posting(*codes.start(), 0);
     let high = posting(*codes.end(), u64::MAX);

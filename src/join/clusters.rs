@@ -35,10 +35,9 @@ pub struct Clusters {
     suspicious: Vec<SuspiciousCluster>,
 }
 
-/// A cluster that is too large to consist of near-duplicates only. Near is not transitive: a chain
-/// of pairs, each of them verified, can connect documents that have little in common, and
-/// boilerplate that many documents share makes such chains. Look at some members before you drop
-/// all but one.
+/// A cluster that is too large to consist of near-duplicates only. Nearness is not transitive: a
+/// chain of verified pairs can connect documents that have little in common. Boilerplate that many
+/// documents share causes such chains. Examine some members before you drop all but one.
 ///
 /// ```
 /// # use resemblance::{Document, MinHash, Schema, Store, Text};

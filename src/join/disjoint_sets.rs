@@ -8,8 +8,8 @@ const PAGE_IDS: u64 = 256;
 /// Disjoint sets (Tarjan 1975) with path splitting. The smallest id of a set is its root, so that the
 /// result does not depend on the order of the pairs.
 ///
-/// This takes 8 bytes per id in each range of 256 ids of which any was joined, for any number of
-/// pairs.
+/// It takes 8 bytes for each id in every range of 256 ids that contains a joined one, independently
+/// of the number of pairs.
 #[derive(Clone, Debug, Default)]
 pub struct DisjointSets {
     /// The parents of the ids of each stretch, by its number. An id that is in none is its own.

@@ -43,21 +43,22 @@ const FINGERPRINT_SECONDS: f64 = 2e-9;
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct JoinEstimate {
-    /// Number of documents.
+    /// The number of documents.
     pub documents: u64,
-    /// Number of postings to read in all lanes: this one is exact.
+    /// The number of postings to read in all lanes. This number is exact.
     pub postings: u64,
-    /// Approximate number of signatures to read. A signature in several large buckets counts in
+    /// The approximate number of signatures to read. A signature in several large buckets counts in
     /// each.
     pub signatures: u64,
-    /// Approximate number of comparisons of two signatures.
+    /// The approximate number of comparisons of two signatures.
     pub comparisons: u64,
-    /// Approximate number of pairs. Counts the pairs in the first band (only a part of large
-    /// buckets is verified) and the near pairs in the first table.
+    /// The approximate number of pairs. It counts the pairs in the first band (only a part of each
+    /// large bucket is verified) and the near pairs in the first table.
     pub pairs: u64,
-    /// Approximate memory in bytes, without the store's cache.
+    /// The approximate memory in bytes, without the store's cache.
     pub memory_bytes: u64,
-    /// Approximate time in seconds, on one core of a laptop, with the file in the system's cache.
+    /// The approximate time in seconds, on one core of a laptop, with the file in the system's
+    /// cache.
     pub seconds: f64,
 }
 

@@ -68,11 +68,11 @@ impl fmt::Debug for JoinedDocuments {
 }
 
 impl JoinedDocuments {
-    /// Returns a document; `None` if there is none with this id.
+    /// Returns the document with an id, or `None` if there is none.
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`Snapshot::get_id`](crate::Snapshot::get_id).
+    /// The errors of [`Snapshot::get_id`](crate::Snapshot::get_id).
     pub fn get_id(&self, id: DocumentId) -> Result<Option<Record>> {
         self.0.record(id.get())
     }
@@ -109,7 +109,7 @@ impl<'a, A> Join<'a, A> {
         }
     }
 
-    /// Returns the documents that are joined: see [`JoinedDocuments`].
+    /// Returns the joined documents: see [`JoinedDocuments`].
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
@@ -216,8 +216,8 @@ impl<'a, A> Join<'a, A> {
 
     /// Sets the memory for signatures, in bytes. Default: 64 MiB. If the signatures of all
     /// documents that share a bucket with another document fit, each is read once. Otherwise they
-    /// are read in batches, some of them repeatedly; batches take up to 64 MiB whatever is set
-    /// here. The result is the same.
+    /// are read in batches, some of them repeatedly. A batch takes up to 64 MiB whatever this
+    /// setting is. The setting does not change the result.
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
@@ -240,13 +240,13 @@ impl<'a, A> Join<'a, A> {
 
     /// Limits the work on large buckets, and so may miss pairs. Default: no limit.
     ///
-    /// A bucket of m documents has m² / 2 pairs, which for texts that share much boilerplate may be
-    /// too many. Documents with the same signature count as one here, and are always found to be
-    /// alike. If a bucket has more different signatures than `signatures` (at least 1), the first
-    /// `signatures` of them by insertion are compared with all others, but the others are not
-    /// compared with each other in this bucket. The pairs that are left out are counted: see
-    /// [`LeftOut`](crate::search::LeftOut). If pairs are verified, documents with the same
-    /// signature are not assumed to be alike: each pair of them is verified, and so is each pair of
+    /// A bucket of m documents has m² / 2 pairs, which may be too many if texts share much
+    /// boilerplate. `signatures` is the maximum number of different signatures, at least 1. If a
+    /// bucket has more, the first `signatures` of them by insertion are compared with all others,
+    /// but the others are not compared with each other in this bucket. The pairs that are left out
+    /// are counted: see [`LeftOut`](crate::search::LeftOut). Documents with the same signature
+    /// count as one, and are always found. If pairs are verified, documents with the same signature
+    /// are not assumed to be near-duplicates: each pair of them is verified, and so is each pair of
     /// documents whose signatures are compared.
     ///
     /// ```
@@ -265,15 +265,15 @@ impl<'a, A> Join<'a, A> {
         self
     }
 
-    /// Verifies every candidate, including those whose estimate is not within the bounds: the value
-    /// that `similarity` returns for two documents, 0 to 1, is compared with the bound on the
-    /// similarity, and the pair reports it as exact. If it returns `None`, because one of the two
-    /// is unavailable, the estimate decides. Distances are exact anyway. A pair is still found with
-    /// the probability that its two documents share a bucket: see
+    /// Verifies every candidate, including those whose estimate is not within the bounds:
+    /// `similarity` returns the similarity of two documents, 0 to 1, which is compared with the
+    /// bound. The pair reports it as exact. If the closure returns `None`, because one of the
+    /// documents is unavailable, the estimate decides. Distances are always exact. A pair is still
+    /// found with the probability that its two documents share a bucket: see
     /// [`MinHashSchema::probability`](crate::schema::MinHashSchema::probability).
     ///
-    /// The closure is called once for each pair of documents that share a bucket, with the earlier
-    /// one first, from all threads of the join. The pairs and their order are the same for any
+    /// The join calls the closure once for each pair of documents that share a bucket, with the
+    /// earlier one first, from all of its threads. The pairs and their order are the same for any
     /// number of threads. Equal signatures are not treated as equal documents, so m copies mean m²
     /// / 2 calls for pairs. For clusters they mean only about m calls, because two documents that
     /// are known to be in one cluster are not verified. Candidates take about 2 MB of memory.
@@ -313,7 +313,7 @@ impl<'a, A> Join<'a, A> {
     ///
     /// # Errors
     ///
-    /// As `run`.
+    /// The errors of `run`.
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
@@ -337,7 +337,7 @@ impl Join<'_, Pairs> {
     /// # Errors
     ///
     /// [`Error::InvalidParameter`] for bounds outside the schema and for an option out of its
-    /// range; the iterator yields an error and ends if the file cannot be read.
+    /// range; if the file cannot be read, the iterator returns an error and ends.
     pub fn run(self) -> Result<Pairs> {
         let pairs = Pairs::new(self.source, self.options, false)?;
         Ok(match self.verify {

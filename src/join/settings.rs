@@ -148,13 +148,13 @@ impl TableLane<'_> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LeftOut {
-    /// Buckets that were cut short.
+    /// The number of buckets that were cut short.
     pub buckets: u64,
-    /// Documents in these buckets that were compared only with the first ones. A document counts in
-    /// each of its buckets.
+    /// The number of documents in these buckets that were compared only with the first ones. A
+    /// document counts in each of its buckets.
     pub documents: u64,
-    /// Pairs of such documents that were not compared in their bucket. A pair counts in each bucket
-    /// that it shares. Some of these pairs may have been found in a smaller bucket.
+    /// The number of pairs of such documents that were not compared in their bucket. A pair counts
+    /// in each bucket that it shares. Some of these pairs may have been found in a smaller bucket.
     pub pairs: u64,
 }
 

@@ -203,7 +203,8 @@ fn join(
     pairs
 }
 
-/// What the closure of a verified join says, which knows nothing of texts: any similarity, sometimes none.
+/// Returns the similarity that the closure of a verified join reports. It does not depend on texts,
+/// and is sometimes `None`.
 fn reported(a: u64, b: u64) -> Option<f64> {
     let number = Random(a << 32 | b).below(9);
     number.checked_sub(1).map(|number| number as f64 / 7.0)
@@ -310,8 +311,9 @@ fn compare_with_plain_form(
     expected.len()
 }
 
-/// What joins go by, each with each limit of buckets. Of each schema the cases are a share that begins at another place, so
-/// that limits take turns; they are all with `RESEMBLANCE_TESTS=all`.
+/// Every family that joins use, with every limit of buckets. Of each schema the cases are a share
+/// that begins at another place, so that limits take turns; they are all with
+/// `RESEMBLANCE_TESTS=all`.
 fn cases_of(schema: &Schema, seed: u64, limits: &[Option<usize>]) -> Vec<(Family, Option<usize>)> {
     let bys: &[Family] = match (schema.minhash(), schema.simhash()) {
         (Some(_), Some(_)) => &[Family::MinHash, Family::SimHash, Family::Any, Family::Both],

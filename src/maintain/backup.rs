@@ -1,7 +1,7 @@
 //! A copy of a store that is in use.
 //!
-//! Rows are copied as they are: their checksums cover table, key and value, not the place in the
-//! file. The pages around them are rebuilt, full.
+//! Rows are copied unchanged, because their checksums cover table, key and value, but not the place
+//! in the file. Pages are rebuilt and filled.
 
 use std::ops::Bound;
 use std::path::Path;
@@ -37,8 +37,8 @@ pub(crate) fn backup<'a>(snapshot: &'a SnapshotView, path: &Path) -> Operation<'
 }
 
 impl Operation<'_, BackupReport> {
-    /// Sets the options with which the copy is written, of which only the cache matters. Default:
-    /// the default [`StoreOptions`].
+    /// Sets the options for writing the copy. Only the cache matters. Default: the default
+    /// [`StoreOptions`].
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, StoreOptions, Text};
@@ -75,11 +75,11 @@ impl Operation<'_, BackupReport> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BackupReport {
-    /// Live documents.
+    /// The number of live documents.
     pub documents: u64,
-    /// Rows of all tables.
+    /// The number of rows in all tables.
     pub rows: u64,
-    /// Bytes of the copy on disk.
+    /// The size of the copy on disk, in bytes.
     pub size_bytes: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Several stores with one recipe become one.
+//! Merges several stores with one recipe.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};

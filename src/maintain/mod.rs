@@ -1,7 +1,7 @@
-//! Upkeep of a store: check, repair, compact, statistics, eviction, backup, transfer, merging of
-//! shards.
+//! Maintenance of a store: check, repair, compact, statistics, eviction, backup, transfer, merging
+//! of shards.
 //!
-//! Each file is one verb. Imports everything below; only `build` on its own floor.
+//! Each file contains one operation. Imports everything below, and on the same level only `build`.
 
 mod backup;
 mod check;

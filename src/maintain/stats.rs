@@ -47,28 +47,30 @@ const SAMPLES: usize = 5;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Live documents.
+    /// The number of live documents.
     pub documents: u64,
-    /// Compares their number with the one that the bands and tables were chosen for.
+    /// Compares the number of documents with the one for which the bands and tables were chosen.
     #[serde(rename = "expected_documents", serialize_with = "expected_documents")]
     pub design: DesignReport,
     /// The id that the next document gets, which is the number of documents ever inserted.
     pub next_id: u64,
-    /// Documents inserted since the last flush, whose postings are in memory.
+    /// The number of documents inserted since the last flush, whose postings are in memory.
     pub memtable_documents: u64,
-    /// Bytes of memory that the memtable takes.
+    /// The memory of the memtable in bytes.
     pub memtable_bytes: u64,
-    /// Removed documents whose payloads and signatures are still in the file. Merges drop them.
+    /// The number of removed documents whose payloads and signatures are still in the file. Merges
+    /// drop them.
     pub dead_rows: u64,
-    /// Bytes of memory for the marks of removed documents whose postings are still in the file.
+    /// The memory, in bytes, for the tombstones of documents whose postings are still in the file.
     pub dead_bytes: u64,
-    /// Bytes of memory that filters of runs take, a part of the [cache](crate::StoreOptions::cache_bytes).
+    /// The memory of filters of runs in bytes, which is part of the
+    /// [cache](crate::StoreOptions::cache_bytes).
     pub filter_cache_bytes: u64,
-    /// Bytes of memory that blocks of runs take, a part of the cache.
+    /// The memory of blocks of runs in bytes, which is part of the cache.
     pub block_cache_bytes: u64,
     /// The runs, ascending by the ids they hold.
     pub runs: Vec<RunStats>,
-    /// The merges of runs that are under way.
+    /// The merges of runs that are in progress.
     pub merges: Vec<MergeStats>,
     /// The tables of the file.
     pub tables: Vec<TableStats>,
@@ -78,13 +80,14 @@ pub struct Stats {
     pub buckets: Vec<BucketStats>,
     /// The length of the file, in bytes.
     pub file_bytes: u64,
-    /// The bytes that the file takes on the disk, if the system reports them; else its length.
+    /// The number of bytes that the file takes on disk if the system reports it, and otherwise its
+    /// length.
     pub allocated_bytes: u64,
     /// An estimate of the bytes that [`Store::compact`](crate::Store::compact) would return to the
     /// disk: pages that are free, filters larger than those of a single run, and the remains of
     /// removed documents.
     pub compact_gain_bytes: u64,
-    /// Bytes in all tables, including their overhead, per live document; 0 without documents.
+    /// The bytes in all tables per live document, including overhead; 0 without documents.
     pub bytes_per_document: f64,
 }
 
@@ -105,7 +108,7 @@ pub struct Stats {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct RunStats {
-    /// Its number.
+    /// The number of the run.
     pub run: u32,
     /// The number of times that its postings have been merged.
     pub level: u8,
@@ -113,16 +116,16 @@ pub struct RunStats {
     pub first_id: u64,
     /// The highest id of its range.
     pub last_id: u64,
-    /// Postings in all lanes, without those that have already moved to the run into which it is
-    /// merged.
+    /// The number of postings in all lanes, without those that have already moved to the run into
+    /// which it is merged.
     pub postings: u64,
-    /// Blocks in all lanes.
+    /// The number of blocks in all lanes.
     pub blocks: u64,
-    /// Documents that were removed and whose postings are still there.
+    /// The number of removed documents whose postings are still in the run.
     pub dead: u64,
 }
 
-/// A merge of runs that is under way. Commits advance it in proportion to what they insert and
+/// A merge of runs that is in progress. Commits advance it in proportion to what they insert and
 /// remove.
 ///
 /// ```
@@ -142,19 +145,19 @@ pub struct RunStats {
 pub struct MergeStats {
     /// The number of the run that is being made.
     pub run: u32,
-    /// Its level.
+    /// The level of that run.
     pub level: u8,
     /// The runs that are being merged.
     #[serde(serialize_with = "number_of")]
     pub inputs: Vec<u32>,
-    /// Postings that are in the new run.
+    /// The number of postings in the new run.
     pub postings: u64,
-    /// Blocks that are in the new run.
+    /// The number of blocks in the new run.
     pub blocks: u64,
-    /// Postings that are still in the old ones.
+    /// The number of postings that are still in the old runs.
     pub postings_left: u64,
-    /// Removed documents whose payloads and signatures the merge has yet to drop, which it does
-    /// first.
+    /// The number of removed documents whose payloads and signatures the merge has yet to drop,
+    /// which it does first.
     pub rows_left: u64,
 }
 
@@ -175,16 +178,16 @@ pub struct MergeStats {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct TableStats {
-    /// Its name, as in the format specification.
+    /// The name of the table, as in the format specification.
     #[serde(rename = "table")]
     pub name: String,
-    /// Its rows.
+    /// The number of rows.
     pub rows: u64,
-    /// Bytes of keys and values.
+    /// The number of bytes of keys and values.
     pub stored_bytes: u64,
-    /// Bytes of the tree around them.
+    /// The number of bytes of the tree around them.
     pub metadata_bytes: u64,
-    /// Bytes of its pages that are not used.
+    /// The number of unused bytes in its pages.
     pub fragmented_bytes: u64,
 }
 
@@ -212,18 +215,18 @@ impl TableStats {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct LaneStats {
-    /// Its number.
+    /// The number of the lane.
     pub lane: u16,
-    /// `key`, `band 3`, `table 2`.
+    /// The role of the lane: `key`, `band 3`, `table 2`.
     pub role: String,
-    /// Postings in runs and in memory, including postings of removed documents that no merge has
-    /// dropped.
+    /// The number of postings in runs and in memory, including those of removed documents that no
+    /// merge has dropped.
     pub postings: u64,
-    /// Blocks on disk.
+    /// The number of blocks on disk.
     pub blocks: u64,
 }
 
-/// A bucket: documents that share a code, or in a permuted table the prefix of one.
+/// A bucket: documents that share a code or, in a permuted table, the prefix of one.
 ///
 /// ```
 /// # use resemblance::{MinHash, Schema, Store, Text};
@@ -239,17 +242,17 @@ pub struct LaneStats {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct BucketStats {
-    /// Its lane.
+    /// The number of its lane.
     pub lane: u16,
     /// The role of the lane, such as `band 3`.
     pub role: String,
-    /// Live documents in it.
+    /// The number of live documents in the bucket.
     pub documents: u64,
-    /// The first of them by id, up to five.
+    /// Up to five of its documents, the lowest ids first.
     pub samples: Vec<BucketSample>,
 }
 
-/// A document of a bucket.
+/// A document in a bucket.
 ///
 /// ```
 /// # use resemblance::{MinHash, Schema, Store, Text};

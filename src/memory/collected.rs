@@ -99,21 +99,21 @@ impl Collected {
         &self.source.context().schema
     }
 
-    /// Returns a document; `None` if there is none with this id.
+    /// Returns the document with an id, or `None` if there is none.
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`Snapshot::get_id`](crate::Snapshot::get_id).
+    /// The errors of [`Snapshot::get_id`](crate::Snapshot::get_id).
     pub fn get_id(&self, id: DocumentId) -> Result<Option<Record>> {
         let context = self.source.context();
         context.run_checked(|| self.source.record(id.get()))
     }
 
-    /// Returns the key of a document; `None` if there is no such document, or it has none.
+    /// Returns the key of a document, or `None` if there is no such document or it has no key.
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`Snapshot::key`](crate::Snapshot::key).
+    /// The errors of [`Snapshot::key`](crate::Snapshot::key).
     pub fn key(&self, id: DocumentId) -> Result<Option<Vec<u8>>> {
         let context = self.source.context();
         context.run_checked(|| self.source.key(id.get()))

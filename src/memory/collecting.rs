@@ -1,4 +1,4 @@
-//! Documents on their way into a collection.
+//! Collects documents for a collection.
 
 use std::fmt;
 use std::ops::ControlFlow;
@@ -134,7 +134,7 @@ impl<'w> Collection<'w> {
         }
     }
 
-    /// Returns true if no document was inserted yet.
+    /// Returns true if no document has been inserted.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

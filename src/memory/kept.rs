@@ -1,4 +1,5 @@
-//! Documents that were new when they came: in memory, or in a transaction that is never committed.
+//! Documents that were new when they were inserted: in memory, or in a transaction that is never
+//! committed.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -109,7 +110,7 @@ impl KeptDocuments {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidParameter`] if the schema cannot be indexed, or the options are out of range.
+    /// [`Error::InvalidParameter`] if the schema cannot be indexed, or an option is out of range.
     pub fn create(folder: &Path, schema: Schema, options: &StoreOptions) -> Result<Self> {
         options.validate()?;
         let place = if options.probe_budget.is_some() {
@@ -185,20 +186,20 @@ impl KeptDocuments {
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`Snapshot::get_id`](crate::Snapshot::get_id).
+    /// The errors of [`Snapshot::get_id`](crate::Snapshot::get_id).
     pub fn get_id(&self, id: DocumentId) -> Result<Option<Record>> {
         let view = self.view();
         view.context().run_checked(|| view.record(id.get()))
     }
 
-    /// Inserts the documents of a batch that are new, within the schema's bounds. `verify` returns the exact
-    /// similarity of a document of the batch, by its index, and an earlier one, if it reaches the floor that it
-    /// is given; `None` keeps the estimate.
+    /// Inserts the documents of a batch that are new by the schema's bounds. `verify` receives the
+    /// index of a document of the batch, an earlier document and a floor. It returns their exact
+    /// similarity, or any lower number if that is below the floor; `None` keeps the estimate.
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`WriteTransaction::insert_many`](crate::WriteTransaction::insert_many). For bad
-    /// input no document of the batch is inserted.
+    /// The errors of [`WriteTransaction::insert_many`](crate::WriteTransaction::insert_many). If an
+    /// input is bad, no document of the batch is inserted.
     pub fn insert_many_if_new(
         &mut self,
         documents: &[(Document<'_>, &Signature)],
@@ -218,12 +219,14 @@ impl KeptDocuments {
         Ok(novelties)
     }
 
-    /// Inserts a document if it is new within bounds that may differ from the schema's. `verify` returns the
-    /// exact similarity of a kept document, if it reaches the floor that it is given; `None` keeps the estimate.
+    /// Inserts a document if it is new by bounds that may differ from those of the schema. `verify`
+    /// receives a kept document and a floor. It returns the exact similarity, or any lower number
+    /// if that is below the floor; `None` keeps the estimate.
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`Query::run`] and of [`WriteTransaction::insert`](crate::WriteTransaction::insert).
+    /// The errors of [`Query::run`] and of
+    /// [`WriteTransaction::insert`](crate::WriteTransaction::insert).
     pub fn insert_if_new(
         &mut self,
         document: Document<'_>,

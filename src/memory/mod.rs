@@ -1,5 +1,6 @@
-//! The documents of one job, joined or searched and then forgotten: in memory while they fit there, beyond
-//! that in a temporary store. The answers are those of a store, in the same order.
+//! The documents of one job, which are joined or searched and then dropped. They are in memory
+//! while they fit, and otherwise in a temporary store. Answers and their order are the same as
+//! those of a store.
 //!
 //! Imports `join`, `build`, `write` and below.
 

@@ -16,7 +16,7 @@ fn document_count() -> u64 {
     trials(500, 1_500)
 }
 
-/// What each document holds.
+/// The contents of each document.
 fn payload() -> Vec<u8> {
     b"payload".repeat(trials(400, 1))
 }
@@ -47,7 +47,7 @@ fn as_document<'d>(key: Option<&'d str>, payload: &'d [u8]) -> Document<'d> {
     document.stamp(7).payload(payload)
 }
 
-/// What a job wants to know: pairs, clusters, the documents that were left out, and some documents.
+/// The results of a job: pairs, clusters, the documents that were left out, and some documents.
 #[derive(Debug, PartialEq)]
 struct Answers {
     pairs: Vec<Pair>,

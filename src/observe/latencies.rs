@@ -21,15 +21,15 @@ use redb_verified::{Counter, Histogram};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Latencies {
-    /// Number of latencies: the sum of the buckets.
+    /// The number of latencies, which is the sum of the buckets.
     pub count: u64,
-    /// Sum of all latencies.
+    /// The sum of all latencies.
     pub total: Duration,
     /// The longest latency.
     pub longest: Duration,
-    /// Number of latencies by length. Bucket 0 counts those of less than a microsecond, bucket i those
-    /// from 2^(i - 1) to less than 2^i microseconds, and bucket 31 also all longer ones, of 18 minutes
-    /// and more.
+    /// The number of latencies by length. Bucket 0 counts those below one microsecond, bucket i
+    /// those from 2^(i - 1) to less than 2^i microseconds. Bucket 31 also counts all longer ones,
+    /// from 18 minutes.
     pub buckets: [u64; 32],
 }
 
@@ -52,16 +52,16 @@ impl Latencies {
         Some(Duration::from_micros(1 << exponent))
     }
 
-    /// Returns the mean latency; `None` if there were none.
+    /// Returns the mean latency, or `None` without latencies.
     #[must_use]
     pub fn mean(&self) -> Option<Duration> {
         let nanos = self.total.as_nanos().checked_div(self.count.into())?;
         u64::try_from(nanos).ok().map(Duration::from_nanos)
     }
 
-    /// Returns an upper bound of a quantile, for `share` from 0 to 1: the end of the bucket that the
-    /// quantile is in, or the longest latency if that is less. From a microsecond to 18 minutes the
-    /// bound is at most twice the quantile itself. It is zero if there were no latencies.
+    /// Returns an upper bound of a quantile, for `share` from 0 to 1. It is the end of the bucket
+    /// that contains the quantile, or the longest latency if that is shorter. From a microsecond to
+    /// 18 minutes, the bound is at most twice the quantile. It is zero without latencies.
     #[must_use]
     pub fn quantile(&self, share: f64) -> Duration {
         let rank = (share * self.count as f64).ceil().max(1.0);

@@ -24,7 +24,7 @@ macro_rules! metrics {
             $($(#[$file_number_doc])+ pub $file_number: u64,)+
             $($(#[$latency_doc])+ pub $latency: Latencies,)+
             $($(#[$file_latency_doc])+ pub $file_latency: Latencies,)+
-            /// Age of the oldest snapshot that is alive; `None` without any.
+            /// The age of the oldest live snapshot, or `None` if there is none.
             pub oldest_snapshot: Option<Duration>,
         }
 
@@ -73,19 +73,20 @@ macro_rules! metrics {
 }
 
 metrics! {
-    /// Counts of all that happened through an open store since it was opened: through its handles with
-    /// their clones, snapshots and transactions. `Store::metrics` returns it.
+    /// Counts of everything that has happened through an open store since it was opened: through
+    /// its handles and their clones, snapshots and transactions. `Store::metrics` returns it.
     ///
     /// A transaction's changes are counted when it is committed, before `commit` returns. If a
     /// transaction is rolled back or fails, only its end is counted. Everything else is counted as
     /// it happens. Numbers never decrease, except `documents`, `calls_waiting`, `snapshots` and the
-    /// bytes of caches, which describe the present. Each number is exact once no call is under way;
-    /// before that, numbers that belong together can be a call apart, since they are read one after
-    /// the other.
+    /// bytes of caches, which describe the present. Each number is exact when no call is in
+    /// progress. During calls, numbers that belong together may differ by a call, because they are
+    /// read one after another.
     ///
-    /// Two sums hold then. `documents` is its value when the store was opened, plus `inserted`, minus
-    /// `replaced`, `removed` and `evicted`. `transactions_begun` is the sum of the four numbers of
-    /// transactions that have ended and the number of those that are open.
+    /// When no call is in progress, two equations hold. `documents` is its value when the store was
+    /// opened, plus `inserted`, minus `replaced`, `removed` and `evicted`. `transactions_begun` is
+    /// the sum of the four numbers of transactions that have ended and the number of those that are
+    /// open.
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store};

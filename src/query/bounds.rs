@@ -8,7 +8,7 @@ use crate::types::DocumentId;
 use resemblance_sketch::lanes::LaneSet;
 use resemblance_sketch::schema::{Combine, Schema};
 
-/// The family of signatures by which a query compares.
+/// The family of signatures that a query compares.
 ///
 /// ```
 /// # use resemblance::{Bounds, Family, MinHash, Schema, SimHash, Store, Text};
@@ -43,13 +43,14 @@ pub enum Family {
     Both,
 }
 
-/// The options of searches, for callers who keep them as data. The builder methods set the same
+/// The options of searches, for callers who store them as data. The builder methods set the same
 /// fields.
 ///
-/// Each search reads the options that it has a use for: [`Nearest`](crate::Nearest) `bounds.by`, `scan`,
-/// `exclude`, `with_payloads` and `min_recall`, [`ContainmentQuery`](crate::ContainmentQuery) `limit` and
-/// `threads`, [`Join`](crate::Join) `bounds`, `threads`, `memory_bytes` and `max_bucket`, and
-/// [`Query`](crate::Query) all but those that the others alone have.
+/// Each search reads only some of the options. [`Nearest`](crate::Nearest) reads `bounds.by`,
+/// `scan`, `exclude`, `with_payloads` and `min_recall`.
+/// [`ContainmentQuery`](crate::ContainmentQuery) reads `limit` and `threads`. [`Join`](crate::Join)
+/// reads `bounds`, `threads`, `memory_bytes` and `max_bucket`. [`Query`](crate::Query) reads all
+/// except `min_recall`, `memory_bytes` and `max_bucket`.
 ///
 /// ```
 /// # use resemblance::{MinHash, Schema, SearchOptions, Store, Text};
@@ -72,12 +73,13 @@ pub enum Family {
 pub struct SearchOptions {
     /// The bounds that documents must meet.
     pub bounds: Bounds,
-    /// The maximum number of documents in an answer, which has the best ones; `None` returns all.
+    /// The maximum number of documents in an answer, which contains the best ones. `None` returns
+    /// all.
     pub limit: Option<usize>,
     /// See [`Query::probe_budget`](crate::Query::probe_budget).
     pub probe_budget: Option<u64>,
-    /// `Some(true)` compares with every document, `Some(false)` never does. `None` does so if it
-    /// costs less, or if [`Nearest`](crate::Nearest) has no other way. For
+    /// `Some(true)` compares with every document, and `Some(false)` never does. `None` compares
+    /// with every document if that costs less, or if [`Nearest`](crate::Nearest) needs it. For
     /// [`Nearest`](crate::Nearest), `Some(true)` means the same as `None`.
     pub scan: Option<bool>,
     /// A document to leave out.
@@ -123,7 +125,7 @@ pub struct Bounds {
     pub min_similarity: Option<f64>,
     /// See the [method](Self::max_distance); `None` takes the schema's maximum distance.
     pub max_distance: Option<u32>,
-    /// The family to compare by; `None` leaves the choice to the bounds and the schema.
+    /// The family to compare. `None` leaves the choice to the bounds and the schema.
     pub by: Option<Family>,
     /// See the [method](Self::accept_lower_recall).
     pub accept_lower_recall: bool,
@@ -169,7 +171,7 @@ impl Bounds {
         self
     }
 
-    /// Sets the family to compare by.
+    /// Sets the family to compare.
     ///
     /// ```
     /// # use resemblance::{Bounds, Family, MinHash, Schema, SimHash, Store, Text};
@@ -189,8 +191,8 @@ impl Bounds {
         self
     }
 
-    /// Accepts that pairs below the schema's threshold are found less often than its recall
-    /// promises.
+    /// Accepts that pairs below the schema's threshold are found with a lower probability than the
+    /// schema's recall.
     ///
     /// ```
     /// # use resemblance::{Bounds, MinHash, Schema, Store, Text};
@@ -422,8 +424,8 @@ mod tests {
         assert!(resolved.accepts(0, 2) && !resolved.accepts(128, 3));
     }
 
-    /// Of 10 hashes 8 are shared: 0.8, which in steps of 2^-30 is a little less. Pairs had it and
-    /// queries had not.
+    /// Eight of 10 hashes are shared: 0.8, which in steps of 2^-30 is slightly less. Pairs had it
+    /// and queries had not.
     #[test]
     fn rounding_keeps_an_estimate_within_its_bound() {
         let schema = Schema::builder().minhash(MinHash::bottom_k(64).threshold(0.8));

@@ -1,4 +1,4 @@
-//! Questions for the nearest documents, however far.
+//! Searches for the nearest documents, however far they are.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -23,16 +23,17 @@ const DEFAULT_MIN_RECALL: f64 = 0.9;
 /// [`Snapshot::nearest`](crate::Snapshot::nearest) and related methods create it; configure it,
 /// then run it.
 ///
-/// `A` is what answers it: [`Matches`], or a `Vec` of them in the order of the signatures. Many share
-/// the scan.
+/// `A` is the type of the answer: [`Matches`], or a `Vec` of them in the order of the signatures.
+/// Many signatures share the scan.
 ///
 /// The search runs stage by stage until documents as near as the last one that it returns are found
 /// with the probability [`min_recall`](Self::min_recall):
 ///
 /// 1. the buckets of a [query](crate::Snapshot::query);
-/// 2. [short buckets](crate::search::Scope::ShortBuckets): the documents that share the first two rows of a band, or the
-///    first blocks of a table's prefix. The lanes are the same, so the stage takes no space. It is passed
-///    over where more than a sixteenth of the store would have to be looked up;
+/// 2. [short buckets](crate::search::Scope::ShortBuckets): the documents that share the first two
+///    rows of a band, or the first blocks of a table's prefix. The stage uses the same lanes, so it
+///    takes no space on disk. It is skipped if it would have to look up more than a sixteenth of
+///    the store;
 /// 3. a [scan](crate::search::Scope::Scan) of all signatures, which finds the `n` nearest with certainty.
 ///
 /// ```
@@ -131,7 +132,8 @@ impl<'a, A> Nearest<'a, A> {
         self
     }
 
-    /// Gives each match the payload of its document, as [`Query::with_payloads`](crate::Query::with_payloads).
+    /// Returns the payload of each document too, as
+    /// [`Query::with_payloads`](crate::Query::with_payloads) does.
     pub fn with_payloads(mut self) -> Self {
         self.options.with_payloads = true;
         self
@@ -296,8 +298,8 @@ impl<'a> Nearest<'a> {
     ///
     /// # Errors
     ///
-    /// As [`run`](Self::run), and [`Error::InvalidParameter`] for a radius that is negative, or above 1
-    /// for MinHash, or a factor below 1.
+    /// The errors of [`run`](Self::run), and [`Error::InvalidParameter`] if the radius is negative,
+    /// or above 1 for MinHash, or if the factor is below 1.
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
@@ -315,9 +317,9 @@ impl<'a> Nearest<'a> {
 }
 
 impl<'a> Nearest<'a, Vec<Matches>> {
-    /// Verifies candidates: as [`Nearest::verify`](Nearest::<Matches>::verify), the closure also
-    /// receives the index of the query's signature. All work except the scan is then done on the
-    /// calling thread.
+    /// Verifies candidates as [`Nearest::verify`](Nearest::<Matches>::verify) does, but the closure
+    /// also receives the index of the query's signature. All work except the scan is then done on
+    /// the calling thread.
     ///
     /// ```
     /// # use resemblance::{Document, MinHash, Schema, Store, Text};
@@ -344,7 +346,7 @@ impl<'a> Nearest<'a, Vec<Matches>> {
     ///
     /// # Errors
     ///
-    /// As for one signature; the error for a signature of another kind contains its index.
+    /// The same as for one signature. The error for a signature of another kind contains its index.
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
@@ -368,7 +370,7 @@ impl<'a> Nearest<'a, Vec<Matches>> {
     ///
     /// # Errors
     ///
-    /// As for one signature; the error for a signature of another kind contains its index.
+    /// The same as for one signature. The error for a signature of another kind contains its index.
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};

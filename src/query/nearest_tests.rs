@@ -68,7 +68,8 @@ fn nearest_in_a_transaction_sees_its_documents() {
     }
 }
 
-/// What the caller says of a document: any similarity but 1, which equal documents alone have, or nothing.
+/// Returns the similarity that the caller reports for a document: any value except 1, which only
+/// equal documents have, or `None`.
 fn reported(index: usize, id: u64) -> Option<f64> {
     let number = Random(index as u64 * 1_000 + id).below(9);
     number.checked_sub(1).map(|number| number as f64 / 8.0)
@@ -95,7 +96,7 @@ fn similarities(matches: &Matches) -> Vec<(u64, f64, bool)> {
     fields.collect()
 }
 
-/// Of one question in five, of each with `RESEMBLANCE_TESTS=all`.
+/// Tests one query in five, or each with `RESEMBLANCE_TESTS=all`.
 #[test]
 fn nearest_ranks_by_the_callers_similarity() {
     let mut random = Random(8);
@@ -134,7 +135,8 @@ fn nearest_ranks_by_the_callers_similarity() {
     }
 }
 
-/// Of each signature one neighbour is nearer than twenty others, by less than estimates can tell.
+/// One neighbour of each signature is nearer than twenty others, by less than estimates can
+/// distinguish.
 #[test]
 fn nearest_is_found_among_close_competitors() {
     let mut random = Random(29);
@@ -227,7 +229,7 @@ fn neighbour(of: &[u32], similarity: f64, random: &mut Random) -> Vec<u32> {
     of.iter().map(|of| value(*of)).collect()
 }
 
-/// What short buckets find is what the S-curve says: of 2,000 pairs no more than four deviations off.
+/// Short buckets find what the S-curve predicts: among 2,000 pairs, at most four deviations off.
 #[test]
 fn nearest_reports_the_actual_recall() {
     let mut random = Random(23);
@@ -261,7 +263,7 @@ fn nearest_reports_the_actual_recall() {
     }
 }
 
-/// Of a quarter of the questions, of all with `RESEMBLANCE_TESTS=all`.
+/// Tests a quarter of the queries, or all with `RESEMBLANCE_TESTS=all`.
 #[test]
 fn within_finds_a_document_within_factor_times_radius() {
     let mut random = Random(3);

@@ -18,7 +18,7 @@ use crate::state::SharedContext;
 use crate::types::{DocumentId, Matches};
 use resemblance_sketch::sketch::{EmptyDocuments, Signature};
 
-/// One signature, or many: the subject of a query.
+/// The subject of a query: one signature or many.
 ///
 /// A query for a [`Signature`] returns [`Matches`]. A query for a slice of signatures, or for
 /// anything that can be borrowed as one, such as a `Vec` or an array, returns a `Vec` of
@@ -254,15 +254,15 @@ impl<'a, A> Query<'a, A> {
 
     /// Compares at most this number of the documents that share a bucket with the signature: the
     /// documents that share the most buckets with it, and among equals the earliest inserted.
-    /// Default: no limit. A budget bounds the cost of a query where buckets are hot, and it can
+    /// Default: no limit. A budget bounds the cost of a query if buckets are large, and it can
     /// change the answer: [`Matches::budget_exceeded`] then reports it. A query with a budget never
     /// chooses to compare with every document.
     ///
     /// From each run and each piece of the index in memory, a query reads at most as many postings
-    /// of a bucket as the budget has documents, and at least 1,024: those of the documents that
-    /// were inserted first, or in a table those from the fingerprint's own code on. Buckets that
-    /// were not read to their end count less than those that were: they distinguish the documents
-    /// less.
+    /// of a bucket as the budget has documents, but at least 1,024. It reads the postings of the
+    /// documents that were inserted first or, in a table, those nearest after the fingerprint's
+    /// code. Buckets that were not read to the end count less, because they distinguish the
+    /// documents less.
     ///
     /// ```
     /// # use resemblance::{Document, MinHash, Schema, Store, Text};
@@ -351,10 +351,10 @@ impl<'a, A> Query<'a, A> {
 impl<'a> Query<'a> {
     /// Verifies every candidate by `similarity`, including those whose estimate is not within the
     /// bounds. The value that it returns, 0 to 1, is compared with the bound on the similarity, and
-    /// the match reports it and [is exact](crate::Match::is_exact). If it returns `None`, because
-    /// the document is unavailable, the estimate decides. Distances are exact anyway. A pair is
-    /// still found with the probability that its two documents share a bucket, [`Matches::recall`]
-    /// at the bound.
+    /// the match reports it as [exact](crate::Match::is_exact). If it returns `None`, because the
+    /// document is unavailable, the estimate decides. Distances are always exact. A pair is still
+    /// found with the probability that its two documents share a bucket, [`Matches::recall`] at the
+    /// bound.
     ///
     /// The closure is called once for each candidate, ascending by id, after all candidates have
     /// been read. Each candidate takes up to 48 bytes of memory; with a [`scan`](Self::scan), every
@@ -396,8 +396,8 @@ impl<'a> Query<'a> {
 }
 
 impl<'a> Query<'a, Vec<Matches>> {
-    /// Verifies every candidate: as [`Query::verify`](Query::<Matches>::verify), but the closure
-    /// also receives the index of the query's signature.
+    /// Verifies every candidate as [`Query::verify`](Query::<Matches>::verify) does, but the
+    /// closure also receives the index of the query's signature.
     ///
     /// ```
     /// # use resemblance::{Document, MinHash, Schema, Store, Text};
@@ -440,9 +440,9 @@ impl<'a> Query<'a, Vec<Matches>> {
     ///
     /// # Errors
     ///
-    /// As for [one signature](Query::<Matches>::run); the error for a signature of another kind
-    /// contains its index. [`Error::InvalidParameter`] for a number of [`threads`](Self::threads)
-    /// out of range.
+    /// The same as for [one signature](Query::<Matches>::run). The error for a signature of another
+    /// kind contains its index. [`Error::InvalidParameter`] for a number of
+    /// [`threads`](Self::threads) out of range.
     pub fn run(self) -> Result<Vec<Matches>> {
         let (scan, threads) = (self.options.scan, self.options.threads);
         let signatures: Vec<&Signature> = self.signatures.iter().collect();

@@ -159,7 +159,7 @@ fn difference(before: &Metrics, after: &Metrics) -> (u64, u64, u64) {
     )
 }
 
-/// What an insertion asks for, one by one and in a batch.
+/// The queries of insertions, one by one and in a batch.
 fn reads_of(store: &Store, key: &str, signature: &Signature) -> [(u64, u64, u64); 2] {
     let before = store.metrics();
     let mut transaction = store.begin_write().unwrap();
@@ -200,7 +200,8 @@ fn an_identical_document_costs_one_record() {
     }
 }
 
-/// What the search for an identical document has read is not read again, however full the bucket.
+/// The signatures that the search for an identical document has read are not read again, however
+/// full the bucket.
 #[test]
 fn best_match_reads_no_candidate_twice() {
     for flush_after in [100, 10_000] {

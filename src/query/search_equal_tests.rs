@@ -88,7 +88,8 @@ fn equal_documents_are_found_without_comparing_each() {
     }
 }
 
-/// What makes another file of a store: it is given the store and a place for the file, and returns where the file is.
+/// Makes another file of a store. The function receives the store and a path, and returns the path
+/// of the file.
 const COPIES: [fn(&Path, PathBuf, &StoreOptions) -> PathBuf; 4] = [
     |path, backup, options| {
         let store = options.open(path).unwrap();

@@ -64,7 +64,7 @@ fn filters_of_bands_that_rule_out_nothing_are_not_read_from_a_disk() {
     assert_filters_that_rule_out_nothing_are_not_read(schema, minhash);
 }
 
-/// What a search passes over in a bucket counts as what the filter would have passed.
+/// Postings that a search skips in a bucket count like those that the filter would have excluded.
 #[test]
 fn filters_of_tables_that_rule_out_nothing_are_not_read_from_a_disk() {
     let family = SimHash::bits64().max_distance(3).tables(&[(6, 3)]);

@@ -48,8 +48,8 @@ impl Records {
         }
     }
 
-    /// Begins with this document, or with the first one after it: to continue where an earlier
-    /// iteration ended. An iteration that has begun starts again.
+    /// Begins with this document, or with the first one after it. Use it to continue where an
+    /// earlier iteration ended. An iteration that has begun starts again.
     ///
     /// ```
     /// # use resemblance::{DocumentId, MinHash, Schema, Store, Text};
@@ -70,8 +70,8 @@ impl Records {
         self
     }
 
-    /// Shows those documents alone whose key begins with these bytes. The rows of all documents are read,
-    /// and the payloads of these alone.
+    /// Returns only documents whose key begins with these bytes. Reads the rows of all documents,
+    /// but only the payloads of these.
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};

@@ -8,7 +8,7 @@ use crate::index::Memtable;
 use crate::state::run_set::RunSet;
 use crate::state::tombstones::Tombstones;
 
-/// What stands in for the file: the number of its last commit, which a reader sees at once.
+/// Replaces the file: the number of its last commit, which a reader sees immediately.
 type File = AtomicU64;
 
 fn version(commit: u64) -> Version {

@@ -24,18 +24,19 @@ const MAX_PROBLEMS: usize = 100;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CheckReport {
-    /// Number of documents that were read, without deleted ones.
+    /// The number of documents that were read, without deleted ones.
     pub documents: u64,
-    /// Number of postings that were read.
+    /// The number of postings that were read.
     pub postings: u64,
-    /// Number of blocks that were read.
+    /// The number of blocks that were read.
     pub blocks: u64,
     /// The problems, at most 100 of them.
     pub problems: Vec<Problem>,
     /// True if there were more problems than are listed.
     pub truncated: bool,
-    /// True if another process had the store open for writing. Then its last commit was checked with every page that its
-    /// documents and postings are on, and the pages that no table refers to were not.
+    /// True if another process had the store open for writing. The check then covered the last
+    /// commit and every page with its documents and postings, but not the pages to which no table
+    /// refers.
     pub while_written: bool,
 }
 
@@ -117,7 +118,7 @@ impl CheckReport {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Problem {
-    /// Its number in the format specification.
+    /// The number of the invariant in the format specification.
     pub invariant: u8,
     /// The table and row, or the page of the file.
     pub place: String,

@@ -1,4 +1,4 @@
-//! Documents as callers give them and get them back.
+//! Documents as callers pass and receive them.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write};
@@ -15,7 +15,7 @@ pub(crate) const PAYLOAD_LIMIT_BYTES: usize = 64 << 20;
 /// The part of a document that is stored with its signature: an optional key, a stamp and a
 /// payload.
 ///
-/// A key alone is a document, too, and so is a key with a payload.
+/// A key alone is also a document, and so is a key with a payload.
 ///
 /// ```
 /// use resemblance::Document;
@@ -89,7 +89,7 @@ impl<'a, K: Into<Document<'a>>, P: AsRef<[u8]> + ?Sized> From<(K, &'a P)> for Do
 }
 
 impl<'a> Document<'a> {
-    /// Makes a document with a key: any bytes, up to 4,096 of them.
+    /// Creates a document with a key of up to 4,096 bytes.
     #[must_use]
     pub fn new<K: AsRef<[u8]> + ?Sized>(key: &'a K) -> Self {
         Self {
@@ -98,7 +98,7 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// Makes a document without a key, which can be found only by its id.
+    /// Creates a document without a key. Only its id finds it.
     #[must_use]
     pub fn without_key() -> Self {
         Self {
@@ -184,7 +184,7 @@ impl Record {
         self.id
     }
 
-    /// Returns the key; `None` if the document has none.
+    /// Returns the key, or `None` if the document has none.
     #[must_use]
     pub fn key(&self) -> Option<&[u8]> {
         self.key.as_deref()

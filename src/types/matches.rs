@@ -27,7 +27,7 @@ use crate::types::document::{Document, key_text};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BudgetExceeded {
-    /// Number of documents that share a bucket with the query and were not compared.
+    /// The number of documents that share a bucket with the query and were not compared.
     pub documents: u64,
     /// True if some buckets were not read to their end, so there may be more such documents.
     pub is_least: bool,
@@ -94,7 +94,7 @@ impl Match {
         self.id
     }
 
-    /// Returns the key; `None` if the document has none.
+    /// Returns the key, or `None` if the document has none.
     #[must_use]
     pub fn key(&self) -> Option<&[u8]> {
         self.document.key()
@@ -106,21 +106,22 @@ impl Match {
         self.key().map(key_text)
     }
 
-    /// Returns the stamp; 0 if none was given.
+    /// Returns the stamp, or 0 if none was set.
     #[must_use]
     pub fn stamp(&self) -> u64 {
         self.document.stamp
     }
 
-    /// Returns the payload; `None` unless the query asked for it by
+    /// Returns the payload, or `None` unless the query requested it with
     /// [`with_payloads`](crate::Query::with_payloads).
     #[must_use]
     pub fn payload(&self) -> Option<&[u8]> {
         self.has_payload.then_some(&*self.document.payload)
     }
 
-    /// Returns the Jaccard similarity, 0 to 1: estimated from the two MinHash signatures, unless it
-    /// [is exact](Self::is_exact); `None` without MinHash in the schema, unless it was verified.
+    /// Returns the Jaccard similarity, 0 to 1. It is estimated from the two MinHash signatures
+    /// unless it [is exact](Self::is_exact). Returns `None` if the schema has no MinHash and the
+    /// match was not verified.
     #[must_use]
     pub fn similarity(&self) -> Option<f64> {
         self.similarity
@@ -133,14 +134,16 @@ impl Match {
         self.is_exact
     }
 
-    /// Returns the exact Hamming distance of the two fingerprints; `None` without SimHash in the schema.
+    /// Returns the exact Hamming distance of the two fingerprints, or `None` without SimHash in the
+    /// schema.
     #[must_use]
     pub fn distance(&self) -> Option<u32> {
         self.distance
     }
 
-    /// Returns the candidates that a [budget](crate::Query::probe_budget) left out when this document was
-    /// found: a better match may be among them. `None` if none were left out.
+    /// Returns the candidates that a [budget](crate::Query::probe_budget) left out when this
+    /// document was found, among which there may be a better match. Returns `None` if none were
+    /// left out.
     #[must_use]
     pub fn budget_exceeded(&self) -> Option<BudgetExceeded> {
         self.beyond

@@ -5,8 +5,8 @@ use crate::types::matches::{BudgetExceeded, Match};
 
 /// The result of `insert_if_new`.
 ///
-/// With [`StoreOptions::probe_budget`](crate::StoreOptions::probe_budget) a document is compared
-/// with only a part of a hot bucket; [`budget_exceeded`](Self::budget_exceeded) reports whether
+/// With [`StoreOptions::probe_budget`](crate::StoreOptions::probe_budget), a document is compared
+/// with only a part of a large bucket; [`budget_exceeded`](Self::budget_exceeded) reports whether
 /// that happened.
 ///
 /// ```
@@ -71,8 +71,8 @@ impl Novelty {
         }
     }
 
-    /// Returns the near-duplicate that was found, or the document with the same key; `None` if the
-    /// document was inserted.
+    /// Returns the near-duplicate that was found, or the document with the same key. Returns `None`
+    /// if the document was inserted.
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
@@ -91,8 +91,8 @@ impl Novelty {
         }
     }
 
-    /// Returns the candidates that the store's budget left out; `None` if the result is the same as
-    /// without a budget.
+    /// Returns the candidates that the store's budget left out, or `None` if the result is the same
+    /// as without a budget.
     #[must_use]
     pub fn budget_exceeded(&self) -> Option<BudgetExceeded> {
         match self {
@@ -117,9 +117,9 @@ impl Novelty {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Upserted {
-    /// The document's id: a new one, unless its signature is unchanged.
+    /// The document's id. It is new unless the signature is unchanged.
     pub id: DocumentId,
-    /// The document that had the key before and was deleted.
+    /// The document that had the key before and was deleted, if any.
     pub replaced: Option<DocumentId>,
     /// The comparison with the document that had the key before.
     pub revision: Revision,
@@ -161,7 +161,8 @@ pub enum Revision {
 }
 
 impl Revision {
-    /// Returns the document's last version, compared with the new one; `None` if this is the first.
+    /// Returns the document's last version, compared with the new one, or `None` if this is the
+    /// first.
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};

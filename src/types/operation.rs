@@ -80,7 +80,7 @@ impl<'a, R: Report> Operation<'a, R> {
     ///
     /// # Errors
     ///
-    /// The errors of the method that described it, and [`Error::Stopped`](crate::Error::Stopped) if
+    /// The errors of the method that created it, and [`Error::Stopped`](crate::Error::Stopped) if
     /// the progress callback stops the operation.
     pub fn run(self) -> Result<R> {
         let (work, settings) = (self.work, self.settings);

@@ -45,7 +45,7 @@ impl Overlap {
         self.id
     }
 
-    /// Returns the key; `None` if the document has none.
+    /// Returns the key, or `None` if the document has none.
     #[must_use]
     pub fn key(&self) -> Option<&[u8]> {
         self.document.key()
@@ -57,7 +57,7 @@ impl Overlap {
         self.key().map(key_text)
     }
 
-    /// Returns the stamp; 0 if none was given.
+    /// Returns the stamp, or 0 if none was set.
     #[must_use]
     pub fn stamp(&self) -> u64 {
         self.document.stamp
@@ -131,11 +131,11 @@ impl Overlap {
     ///
     /// Each passage is a run of shingles that occurs in both, and begins and ends with a kept
     /// shingle. The common text may be up to w − 1 shingles longer on each side. A passage is split
-    /// where two kept shingles are further apart than the length of a shingle (with features: where
-    /// not all are kept). Every kept shingle of the query that the document has is in one of the
-    /// passages, except for capped ones at the ends. If several places of the document have the
-    /// longest passage, the first of them is returned. If a shingle occurs in the document more
-    /// than 64 times, the first 64 places are tried.
+    /// if two kept shingles are further apart than the length of a shingle (with features, if a
+    /// shingle between them is not kept). Every kept shingle of the query that the document has is
+    /// in one of the passages, except for capped ones at the ends. If the longest passage occurs in
+    /// several places of the document, the first is returned. If a shingle occurs in the document
+    /// more than 64 times, only the first 64 places are tried.
     ///
     /// ```
     /// # use resemblance::{Containment, Schema, Store};
@@ -177,9 +177,9 @@ impl Overlap {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PlacedPassage {
-    /// Its shingles in the query.
+    /// The range of shingles in the query.
     pub query: Range<usize>,
-    /// Its shingles in the document, the same number as in the query.
+    /// The range of shingles in the document. It has the same length.
     pub document: Range<usize>,
 }
 

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 /// Work that is done between two calls of a callback, in units of a phase that counts one by one.
 const UNITS_PER_CALL: u64 = 4_096;
 
-/// The progress of a long operation, which the callback that is set with `on_progress` receives.
+/// The progress of a long operation. The callback that is set with `on_progress` receives it.
 ///
 /// An operation has one or several phases, one after the other. In each phase the operation calls
 /// the callback at the start, at the end, and in between. [`done`](Self::done) never decreases
@@ -44,11 +44,11 @@ const UNITS_PER_CALL: u64 = 4_096;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Progress {
-    /// The part of the operation that is under way.
+    /// The current phase of the operation.
     pub phase: Phase,
-    /// The amount that is done, in the unit of the phase.
+    /// The amount of work that is done, in the unit of the phase.
     pub done: u64,
-    /// The total amount, in the same unit; `None` if it is not known in advance.
+    /// The total amount in the same unit, or `None` if it is not known in advance.
     pub total: Option<u64>,
 }
 
@@ -62,7 +62,7 @@ impl fmt::Display for Progress {
     }
 }
 
-/// A part of a long operation. It prints as plain words, such as "sorting postings".
+/// A phase of a long operation. It prints in plain words, such as "sorting postings".
 ///
 /// ```
 /// use resemblance::Phase;
@@ -171,7 +171,7 @@ pub struct Watch<'a> {
 }
 
 impl<'a> Watch<'a> {
-    /// Names the work; nobody is called yet.
+    /// Creates a value that names the work and has no callback yet.
     #[must_use]
     pub fn new(work: &'static str) -> Self {
         Self {
@@ -186,7 +186,7 @@ impl<'a> Watch<'a> {
         self.callback = Some(Box::new(callback));
     }
 
-    /// Does the work, and lets the caller's panic continue.
+    /// Runs the work, and lets a panic of the caller's callback continue.
     pub fn run<T>(mut self, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let result = work(&mut self);
         match self.panic {
@@ -195,7 +195,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Reports the progress to the caller. An error means that the work is to stop.
+    /// Reports the progress to the caller. An error means that the work must stop.
     pub fn report(&mut self, phase: Phase, done: u64, total: impl Into<Option<u64>>) -> Result<()> {
         let Some(callback) = &mut self.callback else {
             return Ok(());
@@ -214,7 +214,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Returns an error if a callback of the caller's breaks the work off.
+    /// Returns an error if the caller's callback stops the work.
     pub fn obey(&self, answer: ControlFlow<()>) -> Result<()> {
         match answer {
             ControlFlow::Continue(()) => Ok(()),
@@ -222,7 +222,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Reports to the caller at some of the steps of a loop, each of which completes one unit.
+    /// Reports the progress at some of the steps of a loop. Each step completes one unit.
     pub fn step(&mut self, phase: Phase, done: u64, total: impl Into<Option<u64>>) -> Result<()> {
         if done.is_multiple_of(UNITS_PER_CALL) {
             self.report(phase, done, total)?;

@@ -10,7 +10,7 @@ use crate::write::testing;
 use crate::write::transaction::WriteTransaction;
 use resemblance_sketch::sketch::Signature;
 
-/// What a fault of ours could do to a transaction.
+/// The damage that a bug in the store could do to a transaction.
 type Slip = fn(&mut Writer);
 
 fn store(folder: &tempfile::TempDir) -> (Arc<OpenStore>, Signature) {

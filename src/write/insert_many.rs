@@ -12,7 +12,8 @@ use crate::write::transaction::WriteTransaction;
 use crate::write::writer::Writer;
 use resemblance_sketch::sketch::Signature;
 
-/// An insert of many documents, which `run` performs. [`WriteTransaction::insert_many`] creates it.
+/// An insertion of many documents, which `run` performs. [`WriteTransaction::insert_many`] creates
+/// it.
 ///
 /// Without [`if_new`](Self::if_new) it inserts all of them or none, and `run` returns their ids in the same order.
 /// With it, `run` returns a [`Novelty`] for each.
@@ -49,9 +50,9 @@ impl<A> fmt::Debug for InsertMany<'_, A> {
 }
 
 impl<'a> InsertMany<'a, DocumentId> {
-    /// Inserts only the documents that are new, one after the other. The stored documents are
-    /// searched for the whole batch together, and each document is also compared with those before
-    /// it in the batch.
+    /// Inserts only documents that are new, one after another. The stored documents are searched
+    /// for the whole batch together. Each document is also compared with those before it in the
+    /// batch.
     ///
     /// ```
     /// # use resemblance::{Document, MinHash, Novelty, Schema, Store, Text};
@@ -86,10 +87,10 @@ impl<'a> InsertMany<'a, DocumentId> {
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`WriteTransaction::insert`], with the index of the bad document in
-    /// the batch; then nothing of the batch is inserted. Returns [`Error::KeyExists`] for the first
-    /// key that the store or an earlier document of the batch has; its id is then the id that this
-    /// document would have had.
+    /// The errors of [`WriteTransaction::insert`], with the index of the bad document in the batch;
+    /// nothing of the batch is inserted. [`Error::KeyExists`] for the first key that the store or
+    /// an earlier document of the batch has; in the latter case, the error contains the id that the
+    /// earlier document would have had.
     ///
     /// ```
     /// # use resemblance::{Document, MinHash, Schema, Store, Text};
@@ -107,9 +108,9 @@ impl<'a> InsertMany<'a, DocumentId> {
 }
 
 impl<'a> InsertMany<'a, Novelty> {
-    /// Verifies every candidate, including those whose estimate is not within the bounds: as
-    /// [`Query::verify`](crate::Query::verify). The closure receives the index of a document and
-    /// the document that it may resemble, and does not see this transaction. It is called for
+    /// Verifies every candidate, including those whose estimate is not within the bounds, as
+    /// [`Query::verify`](crate::Query::verify) does. The closure receives the index of a document
+    /// and the document that it may resemble, and does not see this transaction. It is called for
     /// documents with an equal signature first. The first of them for which it returns a similarity
     /// of 1, or (with MinHash values) `None`, is the match, and the closure is called for no other
     /// document. The [`Match`](crate::Match) of an existing key remains an estimate.
@@ -136,7 +137,7 @@ impl<'a> InsertMany<'a, Novelty> {
     }
 
     /// Verifies as [`verify`](Self::verify) does. The closure also receives the minimum similarity
-    /// that matters, and may return any lower number in place of a lower similarity.
+    /// that matters. If the similarity is lower, the closure may return any lower number.
     ///
     /// ```
     /// # use resemblance::{Document, MinHash, Schema, Store, Text};
@@ -163,9 +164,9 @@ impl<'a> InsertMany<'a, Novelty> {
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`WriteTransaction::insert_if_new`], with the index of the bad
-    /// document in the batch; then nothing of the batch is inserted. After an error of a closure
-    /// that verifies, or a value outside 0 to 1, the transaction can only be rolled back.
+    /// The errors of [`WriteTransaction::insert_if_new`], with the index of the bad document in the
+    /// batch; nothing of the batch is inserted. After an error of a closure that verifies, or a
+    /// value outside 0 to 1, the transaction can only be rolled back.
     ///
     /// ```
     /// # use resemblance::{Document, MinHash, Schema, Store, Text};
@@ -193,9 +194,9 @@ impl<'a> InsertMany<'a, Novelty> {
 }
 
 impl WriteTransaction {
-    /// Inserts many documents, once it is [`run`](InsertMany::run): all of them or none, or, with
-    /// [`if_new`](InsertMany::if_new), each that is new. The keys are looked up together before anything is
-    /// inserted.
+    /// Begins to insert many documents; [`run`](InsertMany::run) performs it. It inserts all of
+    /// them or none or, with [`if_new`](InsertMany::if_new), each that is new. All keys are looked
+    /// up before anything is inserted.
     ///
     /// ```
     /// # use resemblance::{Document, Error, MinHash, Schema, Store, Text};

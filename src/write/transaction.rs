@@ -1,5 +1,5 @@
-//! The write transaction: changes that are committed together, and the rule when it may continue
-//! after an error.
+//! The write transaction: changes that are committed together, and the rule for continuing after an
+//! error.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -64,7 +64,7 @@ impl WriteTransaction {
     ///
     /// [`Error::KeyExists`] if the key exists, [`Error::InvalidParameter`] for a key of more than
     /// 4,096 bytes or a payload of more than 64 MiB, [`Error::SignatureMismatch`] for a signature
-    /// that does not fit the schema: the transaction can continue then. After [`Error::Corrupt`],
+    /// that does not fit the schema: the transaction can continue. After [`Error::Corrupt`],
     /// [`Error::Io`] and [`Error::Bug`] it can only be rolled back.
     pub fn insert<'d>(
         &mut self,
@@ -79,14 +79,14 @@ impl WriteTransaction {
     /// Inserts a document in place of the one with the same key, if there is one, and compares the two:
     /// see [`Upserted::revision`]. A document whose signature is unchanged keeps its id.
     ///
-    /// Stamp and payload are the given ones, whatever the old document had; [`touch`](Self::touch)
-    /// changes only a stamp. If the signature is unchanged, only stamp and payload are written. If
-    /// these are unchanged as well, nothing is written, and a transaction without other changes
-    /// commits without a sync. A document without a key replaces nothing.
+    /// The document gets the stamp and the payload that are passed, whatever the old document had;
+    /// [`touch`](Self::touch) changes only a stamp. If the signature is unchanged, only stamp and
+    /// payload are written. If these are unchanged as well, nothing is written, and a transaction
+    /// without other changes commits without a sync. A document without a key replaces nothing.
     ///
     /// # Errors
     ///
-    /// As [`insert`](Self::insert), without `KeyExists`.
+    /// The errors of [`insert`](Self::insert) except `KeyExists`.
     ///
     /// ```
     /// # use resemblance::{MinHash, Revision, Schema, Store, Text};
@@ -114,7 +114,7 @@ impl WriteTransaction {
     ///
     /// # Errors
     ///
-    /// As [`insert`](Self::insert), without `KeyExists`.
+    /// The errors of [`insert`](Self::insert) except `KeyExists`.
     pub fn insert_if_new<'d>(
         &mut self,
         document: impl Into<Document<'d>>,
@@ -124,7 +124,7 @@ impl WriteTransaction {
     }
 
     /// Sets the stamp of the document with a key, to a later or an earlier one, and returns its id
-    /// if there is one. Id, payload and signature do not change. Nothing is written if the stamp is
+    /// if it exists. Id, payload and signature do not change. Nothing is written if the stamp is
     /// the same.
     ///
     /// ```
@@ -149,11 +149,11 @@ impl WriteTransaction {
     }
 
     /// Sets the stamp of the document with an id, as [`touch`](Self::touch) does, and returns
-    /// whether there is one.
+    /// whether it exists.
     ///
     /// # Errors
     ///
-    /// As [`touch`](Self::touch).
+    /// The errors of [`touch`](Self::touch).
     ///
     /// ```
     /// # use resemblance::{Document, MinHash, Schema, Store, Text};
@@ -172,9 +172,9 @@ impl WriteTransaction {
 
     /// Removes the document with a key, and returns its id if there was one.
     ///
-    /// The document is no longer found. Its key, payload and signature remain in the file until a
-    /// merge or [`Store::compact`](crate::Store::compact) drops them, and after that in free pages
-    /// until these are reused.
+    /// The document is not found any more. Its key, payload and signature remain in the file until
+    /// a merge or [`Store::compact`](crate::Store::compact) drops them, and afterwards in free
+    /// pages until these are reused.
     ///
     /// # Errors
     ///
@@ -183,12 +183,12 @@ impl WriteTransaction {
         self.change_at_key(key.as_ref(), Writer::remove_document)
     }
 
-    /// Removes the document with an id, as [`remove`](Self::remove) does, and returns whether there
-    /// was one.
+    /// Removes the document with an id, as [`remove`](Self::remove) does, and returns whether it
+    /// existed.
     ///
     /// # Errors
     ///
-    /// As [`remove`](Self::remove).
+    /// The errors of [`remove`](Self::remove).
     ///
     /// ```
     /// # use resemblance::{Document, MinHash, Schema, Store, Text};
@@ -231,7 +231,7 @@ impl WriteTransaction {
     ///
     /// # Errors
     ///
-    /// As [`get`](Self::get).
+    /// The errors of [`get`](Self::get).
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
@@ -252,7 +252,7 @@ impl WriteTransaction {
     ///
     /// # Errors
     ///
-    /// As [`get`](Self::get).
+    /// The errors of [`get`](Self::get).
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};

@@ -113,7 +113,7 @@ fn merge_with_pauses(
     }
 }
 
-/// What is in the inputs and in the output together.
+/// The postings of the inputs and the output together.
 fn stream_all(
     transaction: &WriteTransaction,
     inputs: &Inputs,
@@ -395,7 +395,7 @@ fn merge_includes_a_lane_of_one_input() {
     assert!(found.map(Result::unwrap).eq(held));
 }
 
-/// What goes wrong on the way of a block from the tables to the merge.
+/// The faults that may occur between the tables and the merge of a block.
 const SLIPS: [fn(&mut MergeChunk, usize); 5] = [
     // The last block of each input is left out.
     |chunk, _| {

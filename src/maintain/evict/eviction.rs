@@ -17,7 +17,7 @@ use crate::write::WriteTransaction;
 
 const MAX_SLICE_DOCUMENTS: usize = 1_000_000;
 
-/// The slices that an eviction works in.
+/// How an eviction divides its work into transactions.
 #[derive(Clone, Copy, Debug)]
 pub struct Slices {
     documents: usize,
@@ -49,8 +49,8 @@ pub(crate) fn evict<'a>(
 }
 
 impl Operation<'_, EvictReport> {
-    /// Maximum number of documents that one transaction removes, 1 to 1,000,000; 1,000 by default.
-    /// Other writers wait for one such transaction at most.
+    /// Sets the maximum number of documents that one transaction removes, 1 to 1,000,000. Default:
+    /// 1,000. Other writers wait for at most one such transaction.
     ///
     /// ```
     /// # use resemblance::{EvictPolicy, MinHash, Schema, Store};
@@ -97,17 +97,17 @@ impl Operation<'_, EvictReport> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EvictReport {
-    /// Documents that were looked at; none by [`EvictPolicy::KeepNewest`] of a store with no more
-    /// than it keeps.
+    /// The number of documents that were examined. It is 0 for [`EvictPolicy::KeepNewest`] if the
+    /// store has no more documents than it keeps.
     pub examined: u64,
-    /// Documents that were removed; of a dry run, those that would be.
+    /// The number of documents that were removed, or would be removed if this is a dry run.
     pub evicted: u64,
-    /// Documents that were selected, but were touched, replaced or removed by others before their
-    /// turn.
+    /// The number of documents that were selected, but were touched, replaced or removed by others
+    /// before their turn.
     pub spared: u64,
-    /// Transactions.
+    /// The number of transactions.
     pub slices: u64,
-    /// The longest time that a transaction kept other writers waiting, commit included.
+    /// The longest time for which a transaction kept other writers waiting, including its commit.
     pub longest_slice: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! Forgetting documents by age, by number or by choice.
+//! Removes documents by age, by number or by choice.
 
 mod eviction;
 mod newest;

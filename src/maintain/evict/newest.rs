@@ -1,8 +1,8 @@
 //! Finds the n-th document by age, among any number of documents, in bounded memory.
 //!
-//! It counts histograms of ages over ever smaller ranges, as a selection must that cannot keep
-//! its input (Munro and Paterson, "Selection and sorting with limited storage", 1980): each pass
-//! narrows the range that has the wanted rank, until all of it fits in memory.
+//! It counts histograms of ages over ever smaller ranges, because it cannot keep its input (Munro
+//! and Paterson, "Selection and sorting with limited storage", 1980): each pass narrows the range
+//! that has the wanted rank, until all of it fits in memory.
 
 use crate::error::{Error, Result};
 use crate::invariant::at_mut;
@@ -54,7 +54,7 @@ impl AgeRange {
     }
 }
 
-/// Returns the age that exactly `rank` of all `documents` are older than.
+/// Returns the age such that exactly `rank` of all `documents` are older.
 ///
 /// # Errors
 /// [`Error::Corrupt`] if there are fewer documents, and those of `each`.

@@ -1,4 +1,4 @@
-//! The rule that selects the documents of an eviction.
+//! The rules that select the documents of an eviction.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use crate::types::{Document, DocumentId};
 /// Decides whether a document is evicted.
 pub(super) type Judge<'j> = dyn FnMut(&StoredDocument<'_>) -> bool + 'j;
 
-/// The rule that selects the documents to remove with [`Store::evict`](crate::Store::evict).
+/// Selects the documents that [`Store::evict`](crate::Store::evict) removes.
 ///
 /// ```
 /// # use resemblance::{Document, EvictPolicy, MinHash, Schema, Store, Text};
@@ -27,8 +27,8 @@ pub(super) type Judge<'j> = dyn FnMut(&StoredDocument<'_>) -> bool + 'j;
 pub enum EvictPolicy<'a> {
     /// The documents whose stamps are less than this one.
     OlderThan(u64),
-    /// Remove all but this number: those with the greatest stamps are kept, and among equal stamps
-    /// those with the greatest ids.
+    /// Keep this number of documents and remove the others. Documents with the greatest stamps are
+    /// kept, and among equal stamps those with the greatest ids.
     ///
     /// They are found exactly, as of the moment of the call, in three passes over all documents, or
     /// at most nine, with 4 MiB of memory and a snapshot that is held meanwhile. No more documents
@@ -39,11 +39,11 @@ pub enum EvictPolicy<'a> {
 }
 
 impl<'a> EvictPolicy<'a> {
-    /// The documents for which `is_evicted` returns true.
+    /// Remove the documents for which `is_evicted` returns true.
     ///
-    /// The closure is called in the thread that evicts, outside of a transaction. For a document that
-    /// it chose it is called again within the transaction that removes it, and the second answer
-    /// counts. It should be quick, and must not write to the store.
+    /// The closure is called in the thread that evicts, outside of a transaction. For a document
+    /// that it selects, it is called again within the transaction that removes it, and the second
+    /// answer counts. It should be fast, and must not write to the store.
     ///
     /// ```
     /// # use resemblance::{EvictPolicy, MinHash, Schema, Store, Text};
@@ -101,13 +101,13 @@ impl<'a> StoredDocument<'a> {
         (self.document.stamp, self.id)
     }
 
-    /// Its id.
+    /// Returns the id of the document.
     #[must_use]
     pub fn id(&self) -> DocumentId {
         DocumentId::new(self.id)
     }
 
-    /// Its key, unless it was appended without one.
+    /// Returns the key of the document, or `None` if it was inserted without one.
     #[must_use]
     pub fn key(&self) -> Option<&'a [u8]> {
         self.document.key()

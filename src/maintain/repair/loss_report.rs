@@ -7,7 +7,7 @@ use crate::types::{DocumentId, Problem};
 /// Maximum number of listed ranges, and of listed damaged places.
 const MAX_LISTED: usize = 1_000;
 
-/// Documents with ids from one to another, both included.
+/// A range of document ids, both ends included.
 ///
 /// ```
 /// # use resemblance::{MinHash, Schema, Store, Text};
@@ -30,7 +30,7 @@ pub struct IdRange {
     pub first: DocumentId,
     /// The last id.
     pub last: DocumentId,
-    /// The reason of the loss, in words.
+    /// Why the documents are lost, in words.
     pub reason: String,
 }
 

@@ -1,4 +1,4 @@
-//! Builds a new store from the rows that are left of a damaged one.
+//! Builds a new store from the rows that remain of a damaged one.
 
 mod damaged_rows;
 mod loss_report;

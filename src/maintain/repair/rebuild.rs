@@ -1,4 +1,4 @@
-//! A new store of the documents that can still be read of a damaged one.
+//! Builds a new store from the documents of a damaged one that can still be read.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -43,8 +43,8 @@ pub(crate) fn repair<'a>(path: &Path, target: &Path) -> Operation<'a, RepairRepo
 }
 
 impl Operation<'_, RepairReport> {
-    /// The options by which the new store is built. Their rule for duplicate keys has no effect:
-    /// the newest document is kept.
+    /// Sets the options with which the new store is built. Their rule for duplicate keys has no
+    /// effect: the newest document is kept.
     ///
     /// ```
     /// use resemblance::{BulkOptions, MinHash, Schema, Store};
@@ -62,8 +62,9 @@ impl Operation<'_, RepairReport> {
         self
     }
 
-    /// The schema to use if that of the file cannot be read. It must be the one that the store was
-    /// made with; another threshold, and other bands of values that were not cut, do no harm.
+    /// Sets the schema to use if that of the file cannot be read. It must be the schema with which
+    /// the store was made. A different threshold and different bands are allowed if values were not
+    /// cut.
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
@@ -81,10 +82,11 @@ impl Operation<'_, RepairReport> {
         self
     }
 
-    /// Sets whether to read all pages of the file for rows, instead of only those that its tables
-    /// lead to: the last resort, if the tables cannot be found. **Removed and replaced documents
-    /// may come back** if their rows have not been overwritten, and others with an earlier stamp or
-    /// payload. Off by default. Takes 24 bytes of memory for each page with rows.
+    /// Sets whether to search all pages of the file for rows, instead of only those to which its
+    /// tables lead. This is a last resort if the tables cannot be found. **Removed and replaced
+    /// documents may reappear** if their rows have not been overwritten, and documents may have an
+    /// earlier stamp or payload. Default: off. The search takes 24 bytes of memory for each page
+    /// with rows.
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};
@@ -105,7 +107,7 @@ impl Operation<'_, RepairReport> {
     }
 }
 
-/// The result of a repair: the kept and the lost documents. Lists have at most 1,000 entries;
+/// The result of a repair: which documents were kept and lost. Each list has at most 1,000 entries;
 /// [`truncated`](Self::truncated) is true if there were more.
 ///
 /// ```
@@ -126,28 +128,29 @@ impl Operation<'_, RepairReport> {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct RepairReport {
-    /// Documents in the new store.
+    /// The number of documents in the new store.
     pub documents: u64,
-    /// Number of documents before the repair, if the file still records it.
+    /// The number of documents before the repair, if the file still records it.
     pub documents_before: Option<u64>,
-    /// Documents that were found in part: they are certainly lost. A document of which nothing is
-    /// left cannot be counted.
+    /// The number of documents that were found in part and are certainly lost. A document of which
+    /// nothing remains cannot be counted.
     pub documents_lost: u64,
-    /// Documents that were left out because a newer one has their key: they were replaced, and the
-    /// record of that is lost.
+    /// The number of documents that were left out because a newer one has their key: they had been
+    /// replaced, and the record of that is lost.
     pub documents_replaced: u64,
-    /// Ids of documents that are lost, or can be.
+    /// The ids of documents that are lost or may be lost.
     pub lost: Vec<IdRange>,
-    /// Ids of which documents in the new store may have been removed from the old one.
+    /// The ids of documents in the new store that may have been removed from the old one.
     pub may_be_back: Vec<IdRange>,
-    /// Damaged places, those included without which nothing is lost.
+    /// The damaged places, including those whose damage loses nothing.
     pub damage: Vec<Problem>,
     /// The schema of the new store.
     pub schema: Schema,
     /// True if the schema was read from the file, false if it was taken from the options.
     pub has_own_schema: bool,
-    /// True if the last commit could not be read, and this is, or may be, the state of the one
-    /// before: if one of the two commits that a file records is damaged, it may have been the last.
+    /// True if the new store has, or may have, the state before the last commit, because the last
+    /// one could not be read. If one of the two commits that a file records is damaged, it may have
+    /// been the last.
     pub is_earlier_commit: bool,
     /// True if lists were cut short.
     pub truncated: bool,
@@ -158,7 +161,8 @@ impl Report for RepairReport {
 }
 
 impl RepairReport {
-    /// Returns true if the new store has exactly the documents of the old one, as far as can be known.
+    /// Returns true if the new store has exactly the documents of the old one, as far as this can
+    /// be determined.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.documents_before == Some(self.documents)

@@ -1,4 +1,4 @@
-//! Signatures as bytes and as codes of buckets, without a store.
+//! Converts signatures to bytes and to codes of buckets, without a store.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use resemblance_sketch::lanes::TableDesign;
 use resemblance_sketch::schema::Schema;
 use resemblance_sketch::sketch::Signature;
 
-/// Turns the signatures of a schema into bytes, bytes into signatures, and signatures into the codes
-/// under which a store with this schema indexes them: for programs that keep signatures elsewhere, or
-/// that sort them into buckets on many machines. Sections 6 and 14 of `format-spec.md` specify both.
-/// A clone is cheap, and all threads may use it.
+/// Converts the signatures of a schema to bytes and back, and to the codes under which a store with
+/// this schema indexes them. It serves programs that keep signatures elsewhere, or that sort them
+/// into buckets on many machines. Sections 6 and 14 of `format-spec.md` specify both. A clone is
+/// cheap, and all threads may use it.
 ///
 /// ```
 /// use resemblance::{MinHash, Schema, Text, distributed::Codec};
@@ -44,11 +44,11 @@ impl std::fmt::Debug for Codec {
 }
 
 impl Codec {
-    /// Makes the codec of a schema.
+    /// Creates the codec of a schema.
     ///
     /// # Errors
     ///
-    /// [`Error::Bug`] alone.
+    /// Only [`Error::Bug`].
     pub fn new(schema: &Schema) -> Result<Self> {
         let (path, options) = (PathBuf::new(), StoreOptions::new());
         let context = SharedContext::new(path, schema.clone(), options)?;
@@ -57,8 +57,8 @@ impl Codec {
         })
     }
 
-    /// Returns a signature as bytes. Signatures that a store with this schema would hold as equal have
-    /// equal bytes: values are cut to the bits that it keeps.
+    /// Returns a signature as bytes. Values are cut to the bits that the schema keeps. Signatures
+    /// that are equal in a store with this schema therefore have equal bytes.
     ///
     /// # Errors
     ///
@@ -68,11 +68,11 @@ impl Codec {
         encode_signature(signature, self.context.shape())
     }
 
-    /// Reads the bytes of a signature.
+    /// Converts bytes to a signature.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidParameter`] for bytes that [`encode`](Self::encode) could not have returned.
+    /// [`Error::InvalidParameter`] if [`encode`](Self::encode) cannot have returned the bytes.
     pub fn decode(&self, bytes: &[u8]) -> Result<Signature> {
         let context = &self.context;
         let decoded = decode_body(bytes, context.shape(), context.recipe);
@@ -84,9 +84,9 @@ impl Codec {
         })
     }
 
-    /// Returns the number of the bucket of a signature in each band and then in each permuted table,
-    /// or nothing for one that is not indexed, which is near no other. Two signatures are candidates for
-    /// each other if they agree in one place.
+    /// Returns the bucket code of a signature in each band and then in each permuted table. Returns
+    /// nothing for a signature that is not indexed and is near no other. Two signatures are
+    /// candidates if they agree in at least one position.
     ///
     /// # Errors
     ///
@@ -112,8 +112,8 @@ impl Codec {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidParameter`] for bounds that the schema does not allow, and for a distance at which two
-    /// need not share a bucket.
+    /// [`Error::InvalidParameter`] for bounds that the schema does not allow, and for a distance at
+    /// which two documents need not share a bucket.
     ///
     /// ```
     /// # use resemblance::{Bounds, MinHash, Schema, distributed::Codec};
@@ -145,7 +145,7 @@ impl Codec {
     ///
     /// # Errors
     ///
-    /// [`Error::Bug`] alone.
+    /// Only [`Error::Bug`].
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Text, distributed::Codec};

@@ -28,9 +28,9 @@ const PIECE_BYTES: usize = 1 << 20;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ExportReport {
-    /// Documents in the stream.
+    /// The number of documents in the stream.
     pub documents: u64,
-    /// Its length, in bytes.
+    /// The length of the stream in bytes.
     pub bytes: u64,
 }
 

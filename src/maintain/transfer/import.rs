@@ -1,4 +1,4 @@
-//! Documents of another store, from a stream.
+//! Imports the documents of another store from a stream.
 
 use std::collections::HashMap;
 use std::io::{BufReader, Read};
@@ -22,7 +22,7 @@ const BUFFER_BYTES: usize = 256 * 1024;
 const TRANSACTION_DOCUMENTS: u64 = 10_000;
 const TRANSACTION_BYTES: usize = 16 << 20;
 
-/// The rule for a document of the stream whose key the store has.
+/// What to do with a document of the stream whose key the store has.
 ///
 /// ```
 /// # use resemblance::{Document, ExistingKeys, MinHash, Schema, Store, Text};
@@ -76,7 +76,7 @@ pub(crate) fn import<'a>(
 }
 
 impl Operation<'_, ImportReport> {
-    /// Sets the rule for a document whose key the store has; it is refused by default.
+    /// Sets what to do with a document whose key the store has. By default it is refused.
     ///
     /// ```
     /// # use resemblance::{ExistingKeys, MinHash, Schema, Store};
@@ -113,8 +113,8 @@ impl Operation<'_, ImportReport> {
         self
     }
 
-    /// Maximum number of documents that one transaction reads, at least 1; 10,000 by default. It ends
-    /// earlier once they reach 16 MiB.
+    /// Sets the maximum number of documents that one transaction reads, at least 1. Default:
+    /// 10,000. A transaction ends earlier if its documents reach 16 MiB.
     ///
     /// ```
     /// # use resemblance::{ExistingKeys, MinHash, Schema, Store, Text};
@@ -150,8 +150,8 @@ impl ImportRules {
     }
 }
 
-/// The result of an import. Each document is counted in [`read`](Self::read) and in one of the
-/// others.
+/// The result of an import. Each document counts in [`read`](Self::read) and in one of the other
+/// numbers.
 ///
 /// ```
 /// # use resemblance::{ExistingKeys, MinHash, Schema, Store, Text};
@@ -167,18 +167,18 @@ impl ImportRules {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ImportReport {
-    /// Documents in the stream.
+    /// The number of documents in the stream.
     pub read: u64,
-    /// Inserted under a key that the store did not have, or without one.
+    /// The number of documents that were inserted under a new key, or without a key.
     pub inserted: u64,
-    /// Inserted in the place of a document with the same key.
+    /// The number of documents that replaced one with the same key.
     pub replaced: u64,
-    /// Left out because the store has the key.
+    /// The number of documents that were left out because the store has their key.
     pub skipped: u64,
-    /// Left out as near-duplicates.
+    /// The number of documents that were left out as near-duplicates.
     pub near_duplicates: u64,
-    /// Imported documents that were not compared with every document in their buckets,
-    /// because of the [budget](crate::StoreOptions::probe_budget) of the store.
+    /// The number of imported documents that were not compared with every document in their
+    /// buckets, because of the store's [budget](crate::StoreOptions::probe_budget).
     pub budget_exceeded: u64,
 }
 

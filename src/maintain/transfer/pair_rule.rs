@@ -8,12 +8,14 @@ use crate::query::{ResolvedBounds, Scored};
 use crate::state::SharedContext;
 use resemblance_sketch::sketch::Signature;
 
-/// Decides which candidates are near-duplicates as a join of a store or a corpus does, for programs that
-/// sort signatures into buckets on many machines: made by
-/// [`Codec::pair_rule`](crate::distributed::Codec::pair_rule). A clone is cheap, and all threads may use it.
+/// Decides which candidates are near-duplicates, as a join of a store or a corpus does. It serves
+/// programs that sort signatures into buckets on many machines.
+/// [`Codec::pair_rule`](crate::distributed::Codec::pair_rule) creates it. A clone is cheap, and all
+/// threads may use it.
 ///
-/// The pairs of a corpus are those that [`compare`](Self::compare) calls so, of all that agree in one of the
-/// [`lanes`](Self::lanes) of their bucket codes.
+/// The pairs of a corpus are those candidates for which [`compare`](Self::compare) reports a pair.
+/// Candidates are all documents that agree in one of the [`lanes`](Self::lanes) of their bucket
+/// codes.
 ///
 /// ```
 /// use resemblance::{Bounds, MinHash, Schema, Text, distributed::Codec};
@@ -53,11 +55,12 @@ pub struct PairRule {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct PairScore {
-    /// True if they are within the bounds.
+    /// True if the documents are within the bounds.
     pub is_pair: bool,
-    /// Their similarity, 0 to 1: the exact one that was given, or the estimate; `None` where there is neither.
+    /// The similarity, 0 to 1: the exact one if it was passed, otherwise the estimate. `None` if
+    /// there is neither.
     pub similarity: Option<f64>,
-    /// Their Hamming distance in bits, if the schema has SimHash.
+    /// The Hamming distance in bits, if the schema has SimHash.
     pub distance: Option<u32>,
 }
 
@@ -77,8 +80,9 @@ impl PairRule {
         }
     }
 
-    /// Returns the positions in [`Codec::bucket_codes`](crate::distributed::Codec::bucket_codes) that give the
-    /// candidates. Those below [`bands`](Self::bands) are bands, the others permuted tables.
+    /// Returns the positions in [`Codec::bucket_codes`](crate::distributed::Codec::bucket_codes) in
+    /// which candidates agree. Those below [`bands`](Self::bands) are bands, the others permuted
+    /// tables.
     #[must_use]
     pub fn lanes(&self) -> Range<usize> {
         // Codes of keys are not among them.
@@ -100,12 +104,13 @@ impl PairRule {
         self.context.lanes.band_count().into()
     }
 
-    /// Computes how near two candidates are, and whether they are a pair. `exact` is their exact
-    /// similarity, 0 to 1, which then decides in place of the estimate. `shares_band` is true if
-    /// one of the buckets that they share is a band's: two documents that only tables bring
-    /// together are not a pair beyond the distance.
+    /// Computes the similarity and distance of two candidates, and whether they are a pair. If
+    /// `exact` is set, this exact similarity, 0 to 1, replaces the estimate. `shares_band` is true
+    /// if they share the bucket of a band. Two documents that share only buckets of tables are not
+    /// a pair beyond the distance.
     ///
-    /// Both must be signatures of the schema, as [`Codec::decode`](crate::distributed::Codec::decode) returns them.
+    /// Both signatures must belong to the schema, as those of
+    /// [`Codec::decode`](crate::distributed::Codec::decode) do.
     #[must_use]
     pub fn compare(
         &self,

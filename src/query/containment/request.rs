@@ -31,17 +31,19 @@ pub(crate) enum ShareOf {
     Neither,
 }
 
-/// A question about shared passages, put together and then run: which documents contain the query
-/// ([`contained_in`](crate::Snapshot::contained_in)), which it contains
-/// ([`contents_of`](crate::Snapshot::contents_of)), and which share any passage with it
-/// ([`overlaps`](crate::Snapshot::overlaps)).
+/// A query about shared passages. It finds the documents that contain the query
+/// ([`contained_in`](crate::Snapshot::contained_in)), that the query contains
+/// ([`contents_of`](crate::Snapshot::contents_of)), or that share any passage with it
+/// ([`overlaps`](crate::Snapshot::overlaps)). Set its options, then run it.
 ///
-/// `A` is what answers it: [`Overlaps`], or a `Vec` of them in the order of the signatures. Many are answered
-/// several times sooner together than one by one. Beside the answers a thread takes up to 256 MiB, and more
-/// only if a single query shares hashes with more than 16 million documents.
+/// `A` is the type of the answer: [`Overlaps`], or a `Vec` of them in the order of the signatures.
+/// Many signatures together are answered several times faster than one by one. In addition to the
+/// answers, a thread takes up to 256 MiB of memory, and more only if a single query shares hashes
+/// with more than 16 million documents.
 ///
-/// With hashes kept by [windows](crate::Containment::window), every document that shares a passage of w
-/// shingles (w + k − 1 words or characters) with the query shares a kept hash, and is found, for certain.
+/// With hashes kept by [windows](crate::Containment::window), every document that shares a passage
+/// of w shingles (w + k − 1 words or characters) with the query shares a kept hash, and is
+/// therefore certainly found.
 ///
 /// ```
 /// use resemblance::{Containment, Schema, Store, Text};
@@ -135,9 +137,10 @@ impl<'a, A> ContainmentQuery<'a, A> {
         self
     }
 
-    /// Sets the least share, 0 to 1, as estimated from the kept hashes: of the query that is
-    /// contained, or of the documents that it contains; 0.8 if not given. For
-    /// [`overlaps`](crate::Snapshot::overlaps) it is the share of the query, and 0 if not given.
+    /// Sets the minimum share, 0 to 1, as estimated from the kept hashes. It is the share of the
+    /// query that a document contains, or, for [`contents_of`](crate::Snapshot::contents_of), the
+    /// share of a document that the query contains. Default: 0.8. For
+    /// [`overlaps`](crate::Snapshot::overlaps) it is the share of the query, and the default is 0.
     ///
     /// ```
     /// # use resemblance::{Containment, Schema, Store, Text};
@@ -155,23 +158,23 @@ impl<'a, A> ContainmentQuery<'a, A> {
         self
     }
 
-    /// The least number of kept hashes that a document and the query share; 1 if not given. Another shingle
-    /// has the hash of one of a query's hundred with a probability of 6 × 10⁻¹², so that single shared hashes
-    /// are mostly single shared shingles.
+    /// Sets the minimum number of kept hashes that a document must share with the query.
+    /// Default: 1. The hash of an unrelated shingle equals one of a query's hundred hashes with a
+    /// probability of 6 × 10⁻¹², so a single shared hash almost always means a shared shingle.
     pub fn min_shared(mut self, hashes: u32) -> Self {
         self.bounds.min_shared = hashes;
         self
     }
 
-    /// The greatest number of documents for each query; all if not given.
+    /// Sets the maximum number of documents for each query. Default: all.
     pub fn limit(mut self, limit: usize) -> Self {
         self.bounds.options.limit = Some(limit);
         self
     }
 
-    /// Leaves out kept hashes that more than this number of documents have, such as those of menus
-    /// and licences. The answer counts those of the query: [`Overlaps::capped_hashes`]. Leaves none
-    /// out if not given.
+    /// Ignores kept hashes that more than this number of documents have, such as those of menus and
+    /// licences. [`Overlaps::capped_hashes`] counts the ignored hashes of the query. Default: none
+    /// are ignored.
     pub fn max_document_frequency(mut self, documents: u64) -> Self {
         self.bounds.max_frequency = documents;
         self
@@ -184,13 +187,13 @@ impl<'a, A> ContainmentQuery<'a, A> {
     /// Returns the passages of each text that
     /// [`max_document_frequency`](Self::max_document_frequency) leaves out, such as menus and
     /// licences, in the order of the text: runs of consecutive kept shingles each of which more
-    /// than that number of documents have. Other bounds do not count. A run begins and ends with
+    /// than that number of documents have. Other bounds have no effect. A run begins and ends with
     /// kept shingles, so the passage may be up to w − 1 shingles longer at both ends.
     ///
     /// # Errors
     ///
-    /// Returns the errors of the query, and [`Error::InvalidParameter`] for a signature from a
-    /// store without [positions](crate::Containment::positions), which does not keep the order of
+    /// The errors of the query, and [`Error::InvalidParameter`] for a signature from a store
+    /// without [positions](crate::Containment::positions), which does not keep the order of
     /// shingles.
     ///
     /// ```
@@ -252,17 +255,17 @@ impl ContainmentQuery<'_> {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidParameter`] for a bound out of its range and if the schema has no
-    /// [containment](crate::SchemaBuilder::containment), [`Error::SignatureMismatch`] for a signature of
-    /// another schema; [`Error::Corrupt`].
+    /// [`Error::InvalidParameter`] for a bound out of range and if the schema has no
+    /// [containment](crate::SchemaBuilder::containment), [`Error::SignatureMismatch`] for a
+    /// signature of another schema; [`Error::Corrupt`].
     pub fn run(self) -> Result<Overlaps> {
         self.answers()?.pop().or_bug("the answer to a query")
     }
 }
 
 impl ContainmentQuery<'_, Vec<Overlaps>> {
-    /// Sets the greatest number of threads, 1 to 1,024; the number that the machine runs at once if
-    /// not given.
+    /// Sets the maximum number of threads, 1 to 1,024. Default: the number of threads that the
+    /// machine runs at once.
     pub fn threads(mut self, threads: usize) -> Self {
         self.bounds.options.threads = Some(threads);
         self
@@ -272,7 +275,7 @@ impl ContainmentQuery<'_, Vec<Overlaps>> {
     ///
     /// # Errors
     ///
-    /// As for one signature; an error of one names its index.
+    /// The same as for one signature. The error of one signature contains its index.
     pub fn run(self) -> Result<Vec<Overlaps>> {
         self.answers()
     }
