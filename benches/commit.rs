@@ -13,7 +13,7 @@ fn main() {
     support::run();
 }
 
-/// One document in a transaction of its own.
+/// Commits one document in each transaction.
 #[divan::bench(sample_count = 1_000, max_time = 4)]
 fn one_document(bencher: Bencher<'_, '_>) {
     let store = support::empty_store("one_document.rsm").unwrap();

@@ -1,9 +1,10 @@
 //! Shared passages in a store of many pages: how long it takes to index them and to ask for paragraphs, what
 //! they take on disk, and whether every planted passage is found.
 //!
-//! `cargo bench --bench containment -- PAGES WORDS QUERIES` makes pages of so many words, of which every
-//! word is drawn from 50,000, and asks for as many paragraphs of 100 words, each with a passage of 13 words
-//! of some page in it. Times are those of the processor, of all threads together, beside those of the clock.
+//! `cargo bench --bench containment -- PAGES WORDS QUERIES` generates PAGES pages of WORDS words
+//! each, drawn from 50,000 words. It then searches with QUERIES paragraphs of 100 words, each of
+//! which contains a passage of 13 words from some page. It prints processor time, summed over all
+//! threads, and elapsed time.
 
 #![allow(clippy::unwrap_used, reason = "a benchmark stops at an error")]
 
@@ -24,7 +25,7 @@ const CONTAINMENT: Containment = Containment::new(8).window(6);
 
 const PASSAGE_WORDS: u64 = 13;
 
-/// Words of a paragraph that is asked for.
+/// The number of words in a query paragraph.
 const QUERY_WORDS: u64 = 100;
 
 /// Queries that are answered together.
@@ -164,7 +165,7 @@ impl std::fmt::Display for Elapsed {
     }
 }
 
-/// Time of all threads on processors; none where the system does not tell.
+/// Returns the processor time of all threads, or zero if the system does not report it.
 fn processor_time() -> Duration {
     let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
     // User and system time are fields 14 and 15, in hundredths of a second; the second may have spaces.
@@ -177,7 +178,7 @@ fn processor_time() -> Duration {
     Duration::from_millis(10 * ticks.sum::<u64>())
 }
 
-/// The most memory that the process has had; 0 where the system does not tell.
+/// Returns the maximum memory of the process, or 0 if the system does not report it.
 fn peak_mebibytes() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

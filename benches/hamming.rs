@@ -55,7 +55,7 @@ fn signature(bits: u16, number: u64, changed: u32) -> Signature {
     }
 }
 
-/// Processor time of this process; none where the system does not tell.
+/// Returns the processor time of this process, or `None` if the system does not report it.
 fn processor_time() -> Option<Duration> {
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
     let after_name = stat.rsplit(')').next()?;

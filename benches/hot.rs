@@ -1,8 +1,8 @@
 //! How long a search takes among very many equal documents, and a join where one bucket holds them all.
 //!
-//! `cargo bench --bench hot -- 1000000 commits` takes the number of documents (100,000 if not said), and
-//! `commits` to load them by transactions of 10,000 in the place of a bulk build. The name of a kind, such as
-//! `equal`, leaves the others out.
+//! `cargo bench --bench hot -- 1000000 commits` runs with that number of documents (default:
+//! 100,000). `commits` loads them by transactions of 10,000 instead of a bulk build. The name of a
+//! kind, such as `equal`, runs only that kind.
 
 #![allow(
     clippy::unwrap_used,

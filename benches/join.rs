@@ -23,7 +23,7 @@ fn main() {
     support::run();
 }
 
-/// All pairs, by so many threads.
+/// Finds all pairs with this number of threads.
 #[divan::bench(args = [1, 2], max_time = 4)]
 fn pairs(bencher: Bencher<'_, '_>, threads: usize) {
     // Here, so that the first sample does not wait for the store.

@@ -39,7 +39,7 @@ fn sketch(bencher: Bencher<'_, '_>, kind: &str, text: &str) {
         .bench(|| sketcher.text(text).unwrap());
 }
 
-/// What makes signatures of 128 values or, for SimHash, of 64 bits.
+/// Returns a sketcher for signatures of 128 values or, for SimHash, of 64 bits.
 fn sketcher(kind: &str) -> Sketcher {
     let schema = Schema::builder().text(Text::words(3));
     let schema = match kind {
@@ -52,7 +52,7 @@ fn sketcher(kind: &str) -> Sketcher {
     schema.build().unwrap().sketcher()
 }
 
-/// A text of so many words, the same in every run.
+/// Returns a text with this number of words, the same in every run.
 fn text(words: u64) -> String {
     let words: Vec<String> = (0..words).map(word).collect();
     words.join(" ")

@@ -1,4 +1,5 @@
-//! The loop of a crawler that follows links, refuses copies, revisits pages and forgets what is gone.
+//! The loop of a crawler that follows links, refuses copies, revisits pages and forgets pages that
+//! no longer exist.
 //!
 //! `cargo run --bin crawler_loop` prints:
 //!

@@ -1,11 +1,12 @@
-//! What a build and a self-join of many documents will take, from a sample that is really made.
+//! Estimates what a build and a self-join of many documents will take, from a sample that it really
+//! builds.
 //!
 //! `cargo run --release --bin estimate -- 50000000`
 //!
-//! Signatures are generated (128 values, 20 bands of 6 rows, a key of about ten bytes), one document in
-//! ten is like an earlier one. The sample is built and joined here; its times are scaled by the number of
-//! documents, for both work through lanes in order. Sketching texts comes on top. Memory and disk are
-//! what `BulkOptions::estimate` says.
+//! Signatures are generated (128 values, 20 bands of 6 rows, keys of about ten bytes), and one
+//! document in ten resembles an earlier one. The program builds and joins a sample. It scales the
+//! times by the number of documents, because both operations process lanes in order. The time to
+//! sketch texts is extra. `BulkOptions::estimate` provides memory and disk space.
 #![allow(clippy::print_stdout, reason = "this is what it is for")]
 
 use std::time::Instant;

@@ -1,4 +1,5 @@
-//! What stores tell through the crate `log`: the events that `guide::metrics` lists, and nothing of documents.
+//! The events that stores send to the crate `log`: those that `guide::metrics` lists, and nothing
+//! about documents' contents.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -16,7 +17,7 @@ use common::{Place, sealing_after};
 use log::{Level, Log, Metadata, Record};
 use resemblance::{Document, Error, MinHash, Novelty, Schema, Signature, Store, StoreOptions};
 
-/// Keeps what all tests are told; the path says which one an event belongs to.
+/// Keeps the events of all tests. The path in an event shows to which test it belongs.
 struct Kept(Mutex<Vec<(Level, String, String)>>);
 
 static KEPT: Kept = Kept(Mutex::new(Vec::new()));

@@ -1,7 +1,7 @@
 //! The floors of the code: who may import whom, as the source files really have it.
 //!
-//! The files are parsed, `use` declarations and paths are followed through re-exports to the file
-//! that defines a name, and what comes out is held against the rules of ARCHITECTURE.md.
+//! The test parses the files, follows `use` declarations and paths through re-exports to the file
+//! that defines a name, and compares the result with the rules of ARCHITECTURE.md.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -28,8 +28,8 @@ use std::sync::LazyLock;
 use examples::Shown;
 use source_tree::{Imports, SourceTree, circles};
 
-/// The library's rooms from the bottom up. A room imports what stands before it in this list, and
-/// itself.
+/// The library's modules from the bottom up. A module imports only itself and modules before it in
+/// this list.
 const LIBRARY_FLOORS: &[&str] = &[
     "id",
     "error",
@@ -73,7 +73,8 @@ const MAX_ROOMS: usize = 25;
 /// Lines of a function, its signature and closing brace included.
 const MAX_FUNCTION_LINES: usize = 70;
 
-/// What the rules ask of a tree. Threads cannot share the tree itself, and reading it takes long.
+/// The facts that the rules need from a tree. Threads cannot share the tree itself, and reading it
+/// takes long.
 struct Facts {
     imports: Imports,
     files: Vec<String>,

@@ -14,7 +14,7 @@ use super::http::Client;
 use super::page::Page;
 use super::seen::{SeenPages, Verdict};
 
-/// What the threads share.
+/// The state that threads share.
 pub(crate) struct Crawl<'a> {
     pub(crate) seen: &'a SeenPages,
     pub(crate) frontier: Frontier,
@@ -26,7 +26,7 @@ pub(crate) struct Crawl<'a> {
     pub(crate) until_abort: Option<&'a AtomicU64>,
 }
 
-/// What has been done.
+/// Counts of what was done.
 #[derive(Default)]
 pub(crate) struct Tally {
     pub(crate) fetched: u64,
@@ -55,7 +55,7 @@ impl Crawl<'_> {
     }
 
     fn work(&self) -> Result<Tally> {
-        // However this ends, nobody waits for what it had to bring.
+        // However this function ends, no thread waits for its results.
         let _stop = StopAtEnd(&self.frontier);
         let mut client = Client::connect(self.server)?;
         let mut tally = Tally::default();
@@ -98,8 +98,8 @@ impl Crawl<'_> {
         }
     }
 
-    /// Visits a page that is in the store. One that is gone keeps the day of its last visit, and will
-    /// be forgotten.
+    /// Visits a page that is in the store. A page that no longer exists keeps the day of its last
+    /// visit, and will be forgotten.
     fn revisit(&self, client: &mut Client, url: &str, tally: &mut Tally) -> Result<Vec<String>> {
         let Some(page) = fetch(client, url, tally)? else {
             tally.not_there += 1;

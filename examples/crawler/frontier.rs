@@ -1,4 +1,4 @@
-//! What is to be fetched, shared by the threads that fetch.
+//! The URLs to fetch, shared by the threads that fetch them.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -11,9 +11,9 @@ pub(crate) enum Visit {
     First(String),
 }
 
-/// Hands out every URL once. Pages that are known come first, and all of them are dealt with before any
-/// link is followed: else a copy of a changed page, found under another URL, would be compared with what
-/// that page was yesterday, and be taken for new.
+/// Hands out every URL once. Known pages are first, and all of them are finished before any link is
+/// followed. Otherwise, a copy of a changed page under another URL would be compared with
+/// yesterday's version of the page, and would count as new.
 pub(crate) struct Frontier {
     state: Mutex<State>,
     changed: Condvar,
@@ -31,8 +31,8 @@ struct State {
 }
 
 impl Frontier {
-    /// Begins with pages that are `due`, and with links to others; `known` are not fetched, whoever
-    /// links to them.
+    /// Creates a frontier with pages that are `due`, and with links. Pages in `known` are not
+    /// fetched, even if others link to them.
     pub(crate) fn new(due: Vec<String>, links: Vec<String>, known: HashSet<String>) -> Self {
         let mut state = State {
             due: due.into(),
@@ -70,7 +70,7 @@ impl Frontier {
             if state.renewing + state.exploring == 0 {
                 return None;
             }
-            // Those under way may bring links.
+            // Pages in progress may add links.
             let woken = self.changed.wait(state);
             state = woken.unwrap_or_else(PoisonError::into_inner);
         }

@@ -9,8 +9,8 @@ pub(crate) struct Response {
     pub(crate) body: String,
 }
 
-/// Answers requests on a free port of the loopback interface as long as the process lives, each
-/// connection in a thread of its own.
+/// Answers requests on a free port of the loopback interface until the process ends, with one
+/// thread for each connection.
 pub(crate) fn serve(
     answer: impl Fn(&str) -> Response + Send + Sync + 'static,
 ) -> io::Result<SocketAddr> {
@@ -20,7 +20,7 @@ pub(crate) fn serve(
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             let answer = Arc::clone(&answer);
-            // A client that goes away has no further questions.
+            // A client that disconnects sends no further requests.
             std::thread::spawn(move || serve_one(stream, &*answer));
         }
     });
@@ -41,7 +41,7 @@ fn serve_one(stream: TcpStream, answer: &impl Fn(&str) -> Response) -> io::Resul
     Ok(())
 }
 
-/// A connection to the server, which stands for every host that there is.
+/// A connection to the server, which plays the role of every host.
 pub(crate) struct Client {
     stream: BufReader<TcpStream>,
 }

@@ -5,9 +5,10 @@
 //! cargo run --release --bin crawler -- seen.rsm
 //! ```
 //!
-//! It crawls a site that it serves itself on loopback, day after day: pages that it has are visited again,
-//! links to others are followed, near-duplicates are refused, and what has not been seen for long is
-//! forgotten. Stop it anyhow (Ctrl-C, `kill -9`, `--kill-after 500`) and start it again: it goes on.
+//! It crawls a site that it serves itself on loopback, day after day. It revisits known pages,
+//! follows links to new ones, refuses near-duplicates, and forgets pages that it has not seen for
+//! long. Stop it in any way (Ctrl-C, `kill -9`, `--kill-after 500`) and start it again: it
+//! continues.
 //!
 //! `seen.rs` is where the store is used. The rest is a crawler: `crawl.rs` has its threads, `frontier.rs`
 //! what they share, `page.rs` takes text and links out of HTML, `http.rs` is the network and `site.rs` the
@@ -73,7 +74,7 @@ fn main() -> ExitCode {
 /// Crawls from where the store is to the last day.
 pub(crate) fn run(arguments: impl Iterator<Item = String>) -> Result<()> {
     let options = Options::parse(arguments)?;
-    // The site has a clock of its own.
+    // The site has a separate clock.
     let today = Arc::new(AtomicU64::new(0));
     let clock = Arc::clone(&today);
     let site = Site {

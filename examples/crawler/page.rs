@@ -1,4 +1,4 @@
-//! What the crawler takes of a page.
+//! The parts of a page that the crawler uses.
 
 /// Elements whose text every page has, or that is not for reading: their links count all the same.
 const AROUND: [&str; 7] = [
@@ -13,9 +13,10 @@ pub(crate) struct Page {
 }
 
 impl Page {
-    /// Strips the tags in the simplest way: it knows nothing of entities, comments or forgotten closing
-    /// tags. Menus and footers must not count, or pages with little content would all be alike; on the
-    /// web it takes an HTML parser, and some cunning, to tell them from the content.
+    /// Strips the tags in the simplest way, without support for entities, comments or missing
+    /// closing tags. Menus and footers must not count, because they would make all pages with
+    /// little content similar. On the web, this requires an HTML parser and heuristics that
+    /// separate them from the content.
     pub(crate) fn of(url: &str, html: &str) -> Self {
         let mut page = Self {
             title: String::new(),

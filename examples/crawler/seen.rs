@@ -1,11 +1,11 @@
-//! What the crawler has seen: all that it knows, in one store.
+//! The crawler's memory: everything that it knows is in one store.
 //!
-//! A page is a document: its key is the URL, its stamp the day of the last visit, its payload what it
-//! takes to go on with the crawl, its links among it. A page that was refused leaves a *note*, a document
-//! under its URL whose signature is that of an empty text: nothing is near it, so that it is found by its
-//! key and by nothing else, costs a small row, and makes no bucket longer. (A list of copies in the payload of
-//! the page that they resemble would be written anew for every one of them, which is quadratic for an
-//! error page with a million URLs.)
+//! A page is a document. Its key is the URL, its stamp is the day of the last visit, and its
+//! payload is what the crawl needs to continue, such as the links. A page that was refused leaves a
+//! *note*: a document with the page's URL and the signature of an empty text. Nothing is near a
+//! note, so only its key finds it; it takes a small row and lengthens no bucket. (The page that the
+//! copies resemble could instead list them in its payload. But each copy would rewrite that list,
+//! which is quadratic for an error page with a million URLs.)
 //!
 //! So the store is the whole state of a crawl: what to visit again are the pages with an older stamp, and
 //! what to visit for the first time are the links of the pages that no document has for a key.
@@ -22,14 +22,14 @@ use super::Result;
 use super::page::Page;
 use super::site::HOME;
 
-/// What is kept beside a signature.
+/// The data that is stored with a signature.
 #[derive(Serialize, Deserialize)]
 enum Seen {
     Page {
         title: String,
         links: Vec<String>,
     },
-    /// Nearly the same as another page, so many bytes long, and not kept.
+    /// A near-duplicate of another page, of this length in bytes. It is not kept.
     CopyOf {
         url: String,
         text_bytes: u64,
@@ -37,13 +37,13 @@ enum Seen {
     NotThere,
 }
 
-/// What became of a page that was visited for the first time.
+/// The result of the first visit to a page.
 pub(crate) enum Verdict {
     Taken,
     Copy,
 }
 
-/// What there is to do on a day.
+/// The work of a day.
 pub(crate) struct Plan {
     /// Pages that have not been visited on that day.
     pub(crate) due: Vec<String>,
@@ -53,7 +53,7 @@ pub(crate) struct Plan {
     pub(crate) known: HashSet<String>,
 }
 
-/// What a store holds after a crawl.
+/// A summary of the store after a crawl.
 #[derive(Default)]
 pub(crate) struct Summary {
     pub(crate) pages: u64,
@@ -70,7 +70,7 @@ pub(crate) struct SeenPages {
 }
 
 impl SeenPages {
-    /// Opens the store, or makes one. However the last crawl ended, it goes on from here.
+    /// Opens the store, or creates it. Continues where the last crawl stopped, however it ended.
     pub(crate) fn open(path: &Path) -> Result<Self> {
         let store = Store::open_or_create(path, schema()?)?;
         let sketcher = store.sketcher();
@@ -86,8 +86,8 @@ impl SeenPages {
         Ok(last)
     }
 
-    /// What is left to do on a day. It takes memory for every URL, as the frontier does: a crawler of
-    /// the whole web would keep that on disk, too.
+    /// Returns the remaining work of a day. It takes memory for every URL, as the frontier does; a
+    /// crawler of the whole web would keep both on disk.
     pub(crate) fn plan(&self, day: u64) -> Result<Plan> {
         let mut plan = Plan {
             due: Vec::new(),
@@ -108,9 +108,9 @@ impl SeenPages {
         Ok(plan)
     }
 
-    /// Takes a page that is visited for the first time, unless a page like it is there already: of many
-    /// threads that bring copies of a page at the same moment, one is told that it is taken. When this
-    /// returns, a crash changes nothing about it.
+    /// Inserts a page on its first visit unless the store has a near-duplicate. If several threads
+    /// bring copies of a page at the same moment, exactly one of them inserts it. When this
+    /// returns, the result survives a crash.
     pub(crate) fn take(&self, url: &str, day: u64, page: &Page) -> Result<Verdict> {
         let signature = self.sketcher.text(&page.text)?;
         let payload = payload_of(page)?;
@@ -129,9 +129,9 @@ impl SeenPages {
         }
     }
 
-    /// Stores a page as it is now in place of what it was, and says how much has changed. Of one that has
-    /// not, no more is written than its row, with the new stamp. (One that has become a copy of another page
-    /// stays, for it may be another page again tomorrow.)
+    /// Replaces a stored page by its current version, and returns how much has changed. If nothing
+    /// has changed, only the page's row is written, with the new stamp. (A page that has become a
+    /// copy of another one stays, because it may change again tomorrow.)
     pub(crate) fn renew(&self, url: &str, day: u64, page: &Page) -> Result<Revision> {
         let signature = self.sketcher.text(&page.text)?;
         let payload = payload_of(page)?;
@@ -151,8 +151,8 @@ impl SeenPages {
         Ok(())
     }
 
-    /// Forgets what was last seen before a day: pages that are gone, and notes, for what was a copy or an
-    /// error may be another page by now. Returns how many.
+    /// Forgets everything that was last seen before a day: pages that no longer exist, and notes,
+    /// because a copy or an error may be a different page by now. Returns the number of documents.
     pub(crate) fn forget_before(&self, day: u64) -> Result<u64> {
         Ok(self.store.evict(EvictPolicy::OlderThan(day)).run()?.evicted)
     }
@@ -162,7 +162,7 @@ impl SeenPages {
         self.store.metrics().transactions_committed
     }
 
-    /// What there is now.
+    /// Returns counts of the current content.
     pub(crate) fn summary(&self) -> Result<Summary> {
         let mut summary = Summary::default();
         for record in self.store.snapshot()?.iter() {
@@ -179,7 +179,7 @@ impl SeenPages {
     }
 }
 
-/// Pages are alike when they share four fifths of their runs of three words.
+/// Two pages are near-duplicates if they share four fifths of their runs of three words.
 fn schema() -> Result<Schema> {
     Ok(Schema::builder()
         .text(Text::words(3))

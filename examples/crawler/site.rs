@@ -1,10 +1,10 @@
-//! The site: some thousands of pages, made of numbers when they are asked for.
+//! The site: some thousands of pages that are generated on demand.
 //!
-//! What a page shows depends on its URL and on the day, and on nothing else. Articles are there as
-//! themselves, under session ids, for printing, on a mirror, and on another site with a few words
-//! changed. Some tell how often they were read, some are rewritten every day, some appear on the second
-//! day and some are gone on the third. Links to old pages lead to a page that says, with status 200,
-//! that there is nothing; others to a proper 404.
+//! The content of a page depends only on its URL and on the day. An article is available at its
+//! main address, under session ids, in a print version, on a mirror, and on another site with a few
+//! words changed. Some articles show how often they were read, some are rewritten every day, some
+//! appear on the second day, and some disappear on the third. Some links to old pages return a "not
+//! found" page with status 200, others a proper 404.
 
 use std::fmt::Write as _;
 
@@ -25,15 +25,15 @@ pub(crate) struct Site {
     pub(crate) articles: u64,
 }
 
-/// The title of a page, what is below it, and links beside.
+/// The title of a page, its content, and its links.
 type Content = (String, String, Vec<String>);
 
-/// What a URL stands for.
+/// The meaning of a URL.
 enum Place {
     Home,
     Section(u64),
     Article(u64, Form),
-    /// "Not found", but with status 200, as many sites have it.
+    /// "Not found", but with status 200, as many sites return it.
     Sorry,
 }
 
@@ -66,8 +66,9 @@ impl Site {
         Response { status: 200, body }
     }
 
-    /// What a page is about: pages with the same subject are near-duplicates of each other on any one
-    /// day, and of no others. The crawler never asks; tests do.
+    /// Returns the subject of a page. On any one day, pages with the same subject are
+    /// near-duplicates of each other and of no other pages. Only tests call this; the crawler never
+    /// does.
     #[allow(dead_code, reason = "for tests")]
     pub(crate) fn subject(&self, url: &str) -> Option<String> {
         Some(match self.place(url)? {

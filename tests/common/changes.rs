@@ -1,4 +1,5 @@
-//! Changes of a store, each of which is made in the model as well and must be answered as the model says.
+//! Applies changes to a store and to the model, and checks that the store answers as the model
+//! does.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +12,7 @@ use super::oracle::{Entry, Found, Model};
 use super::question::{Question, reported};
 use super::verify::same_match;
 
-/// What makes changes: a transaction, or a store by one call each.
+/// Anything that applies changes: a transaction, or a store with one call for each.
 pub(crate) trait Writer {
     fn insert(&mut self, entry: &Entry) -> Result<DocumentId>;
     fn upsert(&mut self, entry: &Entry) -> Result<Upserted>;
@@ -101,7 +102,7 @@ fn batch(entries: &[Entry]) -> Vec<(Document<'_>, &Signature)> {
     pairs.collect()
 }
 
-/// All of them or, if a key is there or comes twice, none.
+/// Inserts all documents, or none if a key exists or is repeated.
 pub(crate) fn insert_many(
     transaction: &mut WriteTransaction,
     model: &mut Model,
@@ -163,14 +164,15 @@ pub(crate) fn insert_many_if_new(
     }
 }
 
-/// What an insertion of what is new must say.
+/// The expected result of inserting a document if it is new.
 enum Expected {
     New(u64),
     NearDuplicate(Found),
     SameKey(Found),
 }
 
-/// Inserts into the model what is new to it, as the caller says who is asked by `verify`.
+/// Inserts an entry into the model if it is new, by the similarities that the caller `verify`
+/// reports.
 fn if_new(model: &mut Model, entry: Entry, verify: Option<u64>) -> Expected {
     if let Some(present) = entry.key.as_deref().and_then(|key| model.id_of(key)) {
         let stored = &model.documents[&present].signature;

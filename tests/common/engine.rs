@@ -9,7 +9,7 @@ use redb::backends::FileBackend;
 use redb::{BackendError, Database, StorageBackend};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// A database in the file of a store, whose head stays sealed as the format asks.
+/// Opens the engine's database in a store's file, and keeps the head sealed as the format requires.
 pub(crate) fn database(path: impl AsRef<Path>) -> Database {
     let file = OpenOptions::new().read(true).write(true).open(path);
     let file = FileBackend::new(file.unwrap()).unwrap();
@@ -18,7 +18,7 @@ pub(crate) fn database(path: impl AsRef<Path>) -> Database {
         .unwrap()
 }
 
-/// What follows the engine's first 320 bytes.
+/// Returns the bytes that follow the engine's first 320 bytes.
 pub(crate) fn seal(head: &[u8]) -> Vec<u8> {
     assert_eq!(head.len(), 320);
     [b"RESEMBL\x1a".as_slice(), &xxh3_64(head).to_le_bytes()].concat()

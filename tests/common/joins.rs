@@ -9,7 +9,7 @@ use super::oracle::{Found, Model, components};
 use super::question::{Question, reported};
 use super::verify::{COMPARED, similarity};
 
-/// What is said of a pair: similarity, whether it is exact, distance.
+/// The fields that a join reports about a pair: similarity, whether it is exact, distance.
 type Said = (Option<f64>, bool, Option<u32>);
 
 type CallerLink = Result<Option<f64>>;
@@ -95,7 +95,7 @@ fn said(model: &Model, expected: &BTreeMap<(u64, u64), Found>) -> BTreeMap<(u64,
     said.collect()
 }
 
-/// What large buckets leave out is told: no more pairs are missing than it says.
+/// The join reports what large buckets leave out. No more pairs are missing than it reports.
 fn cut_short(snapshot: &Snapshot, bounds: Bounds, expected: &BTreeMap<(u64, u64), Said>) {
     let join = snapshot.pairs().bounds(bounds).max_bucket(2);
     let mut pairs = join.run().unwrap();

@@ -77,10 +77,11 @@ impl Running {
         assert!(command.status().unwrap().success());
     }
 
-    /// Kills it a while after it has said so many lines; all that it has said.
+    /// Kills the process some time after it has printed this number of lines. Returns everything it
+    /// printed.
     pub(crate) fn kill_after(mut self, lines: u64, delay: Duration) -> Vec<String> {
         for _ in 0..lines {
-            // It is dead if it goes without a word; that shows below.
+            // If it ends without printing, it is dead, which shows below.
             let _ = self.said.recv();
         }
         std::thread::sleep(delay);

@@ -164,7 +164,7 @@ impl StorageBackend for MemoryFile {
         Ok(())
     }
 
-    // Files are opened one after the other, as if others might come: nobody is ever in the way.
+    // Files are opened one after another, as if other processes might open them. None ever does.
 
     fn try_lock_range(&self, _: Bound<u64>, _: Bound<u64>) -> Locked {
         Ok(true)
@@ -189,10 +189,10 @@ pub(crate) enum Call<'c> {
     Open(&'c Path, Access),
     Remove(&'c Path),
     Publish(&'c Path, &'c Path),
-    /// What is asked of a name.
+    /// A query about a name.
     Look,
     Len,
-    /// At a place, so many bytes.
+    /// A read at an offset, of this number of bytes.
     Read(u64, usize),
     Write(u64, &'c [u8]),
     SetLen(u64),
@@ -212,7 +212,7 @@ pub(crate) trait Watch: Debug + Send + Sync + 'static {
     ) -> Result<()>;
 }
 
-/// Files whose calls somebody sees.
+/// Files whose calls a watcher observes.
 #[derive(Debug)]
 pub(crate) struct WatchedFiles<W> {
     pub(crate) files: MemoryFiles,
@@ -253,7 +253,7 @@ impl<W: Watch> WatchedFiles<W> {
     }
 }
 
-/// What a call gives that was made by way of a watch.
+/// Returns the result of a call that a watcher let through.
 fn made<T>(
     watched: impl FnOnce(&mut dyn FnMut() -> Result<()>) -> Result<()>,
     make: impl Fn() -> Result<T>,

@@ -1,4 +1,4 @@
-//! What the integration tests share: fixed random numbers, folders, and the oracle.
+//! Helpers of the integration tests: deterministic random numbers, folders, and the oracle.
 #![allow(
     dead_code,
     clippy::unwrap_used,
@@ -47,7 +47,7 @@ impl Place {
     }
 }
 
-/// Options with which nobody waits for another handle.
+/// Options with which no call waits for another handle.
 pub(crate) fn impatient() -> StoreOptions {
     StoreOptions::new().wait(std::time::Duration::ZERO)
 }

@@ -21,7 +21,7 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// With nothing beside the signature.
+    /// Creates an entry with only a key and a signature.
     pub(crate) fn new(key: Option<Vec<u8>>, signature: Signature) -> Self {
         Self {
             key,
@@ -49,7 +49,7 @@ impl Entry {
     }
 }
 
-/// What is stored, by id, as it is read.
+/// Returns the stored entries by id, as a snapshot reads them.
 pub(crate) fn contents(snapshot: &Snapshot) -> BTreeMap<u64, Entry> {
     let records = snapshot.iter().map(Result::unwrap);
     let content = |record: Record| (record.id().get(), Entry::of(&record));
@@ -71,9 +71,9 @@ pub(crate) struct Model {
 pub(crate) struct Found {
     pub(crate) id: u64,
     pub(crate) estimate: f64,
-    /// What decides: the similarity before anything is rounded.
+    /// The similarity before rounding, which decides.
     unrounded: f64,
-    /// Whether the caller said how similar it is, and not the signatures.
+    /// True if the caller reported the similarity, rather than the signatures.
     pub(crate) is_exact: bool,
     pub(crate) distance: u32,
 }
@@ -95,7 +95,7 @@ pub(crate) fn cut(value: u32, bits: u8) -> u32 {
     (mixed ^ mixed >> 16) & ((1 << bits) - 1)
 }
 
-/// What a store keeps of a value of a signature, which may have been cut already.
+/// Returns what a store keeps of a value of a signature that may already be cut.
 pub(crate) fn kept(schema: &MinHashSchema, signature: &Signature, value: u32) -> u32 {
     let bits = schema.value_bits();
     let is_whole = signature.value_bits() == Some(32);
@@ -141,7 +141,7 @@ fn rows(signature: &Signature, schema: &MinHashSchema) -> Option<Vec<u32>> {
     Some((0..count).map(row).collect())
 }
 
-/// Estimates from the smallest hashes are told in steps of 2^-30.
+/// Estimates from the smallest hashes are reported in steps of 2^-30.
 const ROUNDED_TO: f64 = (1 << 30) as f64;
 
 /// The share of the union's smallest hashes that both have.
@@ -244,7 +244,7 @@ impl Model {
         Some(id)
     }
 
-    /// Documents without features are near to no document, unless the schema says they are alike.
+    /// Documents without features are near no document, unless the schema says that they are alike.
     fn is_filed(&self, signature: &Signature) -> bool {
         !signature.is_empty() || self.schema.empty_documents() == EmptyDocuments::Alike
     }
@@ -315,7 +315,7 @@ impl Model {
         })
     }
 
-    /// Those that share a band or the prefix of a table.
+    /// Returns the documents that share a band or the prefix of a table.
     pub(crate) fn candidates(&self, signature: &Signature) -> Vec<u64> {
         self.others(signature, None)
             .filter(|(_, other)| {
@@ -376,7 +376,8 @@ impl Model {
         ((minhash || !families.minhash) && (simhash || !families.simhash)).then_some(families)
     }
 
-    /// The two bounds with what the schema says where the question is silent; `None` if refused.
+    /// Returns both bounds, from the schema where the question has none. Returns `None` if the
+    /// question is refused.
     fn bounds(&self, question: &Question, families: Families) -> Option<(f64, u32)> {
         let (mut similarity, mut distance) = (f64::NAN, 0);
         if families.minhash {
@@ -520,7 +521,8 @@ impl Model {
         buckets
     }
 
-    /// What a signature is filed under: in each band its rows, in each table its prefix.
+    /// Returns the codes of a signature in the index: the rows of each band, and the prefix of each
+    /// table.
     fn codes(&self, signature: &Signature) -> Vec<Vec<u128>> {
         let minhash = self.schema.minhash();
         let rows = minhash.and_then(|minhash| rows(signature, &minhash));
@@ -541,7 +543,7 @@ impl Model {
     pub(crate) fn pairs(&self, question: &Question) -> Option<BTreeMap<(u64, u64), Found>> {
         let families = self.families(question)?;
         let (_, distance) = self.bounds(question, families)?;
-        // Joins have tables of their own for fewer blocks than that.
+        // Joins use separate tables for fewer blocks than that.
         let bits = self.schema.simhash().map_or(0, |simhash| simhash.bits());
         if families.simhash && distance >= u32::from(bits.min(64)) {
             return None;

@@ -1,4 +1,4 @@
-//! What a store is asked, beside the signature.
+//! The parts of a query besides the signature.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -7,7 +7,7 @@ use resemblance::{Bounds, Family, Matches, Query};
 
 use super::Random;
 
-/// What a query asks for beside the signature.
+/// A query without its signature.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Question {
     pub(crate) by: Option<Family>,
@@ -18,7 +18,7 @@ pub(crate) struct Question {
     pub(crate) limit: Option<usize>,
     /// How many documents may be compared.
     pub(crate) budget: Option<u64>,
-    /// Says, as this asker, how similar candidates are: see [`told`].
+    /// Reports the similarity of candidates as this asker does: see [`reported`].
     pub(crate) verify: Option<u64>,
 }
 
@@ -84,9 +84,9 @@ impl Question {
     }
 }
 
-/// What the caller of a verified query says of a document to an asker: anything but the estimate
-/// would say, and of some documents nothing. Never 1: of documents that are told to be equal an insert
-/// takes one with an equal signature, whichever id it has.
+/// Returns the similarity that the caller of a verified query reports for a document. It differs
+/// from the estimate, and for some documents it is `None`. It is never 1: among documents that are
+/// reported as equal, an insert chooses one with an equal signature, whichever id it has.
 pub(crate) fn reported(asker: u64, id: u64) -> Option<f64> {
     let number = Random(asker.wrapping_mul(0x1_0000_0001) ^ id).next();
     let similarity = (number >> 8) % 16;

@@ -1,5 +1,6 @@
-//! Random numbers, and how many cases of an enumeration a test takes: an even share of them, or all of them where the
-//! environment says `RESEMBLANCE_TESTS=all`. The unit tests of the libraries and the tests of the tool include this file too.
+//! Random numbers, and the number of cases of an enumeration that a test runs: an even share of
+//! them, or all with `RESEMBLANCE_TESTS=all`. The unit tests of the libraries and the tests of the
+//! tool also include this file.
 #![allow(
     dead_code,
     clippy::panic,

@@ -1,4 +1,4 @@
-//! Compares what a reader answers with what the oracle says.
+//! Compares a reader's answers with those of the oracle.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -14,7 +14,7 @@ use super::joins::{joins, stats_like};
 use super::oracle::{Answer, Entry, Found, Model, kept};
 use super::question::{Question, any_question};
 
-/// What snapshots and transactions have in common.
+/// The common interface of snapshots and transactions.
 pub(crate) trait Reader {
     fn len(&self) -> u64;
     fn is_empty(&self) -> bool;
@@ -108,7 +108,7 @@ pub(crate) fn holds(store: &Store, model: &Model) -> Result<bool> {
     Ok(expected.next().is_none() && snapshot.stats().run()?.next_id == model.next_id)
 }
 
-/// What is reported: without MinHash only what the caller says.
+/// Returns the reported similarity. Without MinHash, it is the one that the caller reports.
 pub(crate) fn similarity(model: &Model, found: &Found) -> Option<f64> {
     let is_known = found.is_exact || model.schema.minhash().is_some();
     is_known.then(|| found.similarity())
@@ -189,8 +189,8 @@ fn is_own_scan(
     true
 }
 
-/// Of 128 bits one half decides which documents a budget leaves out, and the oracle does not know
-/// which: what is found must be right, and what was left out told.
+/// With 128 bits, one half decides which documents a budget leaves out, and the oracle does not
+/// know which. The documents found must be right, and the store must report what it left out.
 fn is_part_of(
     model: &Model,
     answer: &Matches,

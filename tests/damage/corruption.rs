@@ -1,7 +1,7 @@
-//! Damaged files: whatever is changed in them, every answer is right or an error that says where.
+//! Damages files in every way. Every answer must be right, or an error that names the place.
 //!
-//! A usual run tries a share of what is tried with `RESEMBLANCE_TESTS=all`. `RESEMBLANCE_LONG=1` flips every byte that
-//! is read; `RESEMBLANCE_FLIPS` says how many.
+//! A normal run tries a share of what `RESEMBLANCE_TESTS=all` tries. `RESEMBLANCE_LONG=1` flips
+//! every byte that is read. `RESEMBLANCE_FLIPS` sets the number of flips.
 
 mod attempt;
 mod damage;
@@ -48,7 +48,7 @@ struct Tally {
     noticed: u64,
     only_by_check: u64,
     previous: u64,
-    /// Of the engine, which became errors.
+    /// The number of the engine's panics, which became errors.
     panics: u64,
     errors: BTreeMap<String, u64>,
     wrong: Vec<String>,
@@ -97,7 +97,7 @@ impl Tally {
         println!("largest allocation {largest} bytes, most at a time {peak} bytes");
         println!("errors: {:#?}", self.errors);
         println!("contained panics of all tests: {:#?}", panics());
-        // The engine panics only where the end of a file is gone that was not closed.
+        // The engine panics only if the file was not closed and its end is missing.
         assert!(
             self.panics == 0 || test == LENGTHS,
             "{} panics",
@@ -108,7 +108,7 @@ impl Tally {
     }
 }
 
-/// Tries damages on two threads. One in so many is tried in all ways, the others in most.
+/// Tries damages on two threads. One in `full_every` is tried in all ways, the others in most.
 fn try_all(test: &str, damages: &[(&'static Case, Damage)], full_every: usize) -> Tally {
     let next = AtomicUsize::new(0);
     let tally = Mutex::new(Tally::default());
@@ -191,8 +191,8 @@ fn every_flipped_bit_is_detected_or_harmless() {
     assert!(tally.noticed > tally.tried / 10 && tally.harmless > 0);
 }
 
-/// The head of the file, whose bytes say where everything is, and what follows it: one bit in 61, one in seven with
-/// `RESEMBLANCE_TESTS=all`.
+/// Flips bits in the head of the file, which contains the location of everything, and in what
+/// follows it: one bit in 61, or one in seven with `RESEMBLANCE_TESTS=all`.
 #[test]
 fn every_flipped_bit_of_the_head_is_detected() {
     let step = if is_long() { 1 } else { trials(61, 7) };
@@ -204,7 +204,7 @@ fn every_flipped_bit_of_the_head_is_detected() {
             let mask = 1 << (bit % 8);
             (case, Damage::Flip { at: bit / 8, mask })
         })
-        // What is behind the note is not read.
+        // Bytes after the note are not read.
         .filter(|(_, flip)| {
             !matches!(
                 flip,
@@ -229,7 +229,7 @@ fn every_flipped_bit_of_the_head_is_detected() {
     assert!(CASES.iter().any(Case::has_journal));
 }
 
-/// What no page refers to does not matter: three bytes of each store, ten with `RESEMBLANCE_TESTS=all`.
+/// Changes bytes to which no page refers: three in each store, or ten with `RESEMBLANCE_TESTS=all`.
 #[test]
 fn flips_in_unused_space_are_harmless() {
     let mut random = Random(3);

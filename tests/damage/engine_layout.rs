@@ -77,7 +77,7 @@ fn rewritten(bytes: &[u8], changes: &[(usize, u8)]) -> Vec<u8> {
     bytes
 }
 
-/// What is changed, the bytes that are set at their offsets, and what the error names.
+/// The name of the change, the bytes that are set at their offsets, and what the error names.
 type Case<'c> = (&'c str, &'c [(usize, u8)], &'c str);
 
 #[test]
@@ -129,7 +129,7 @@ fn seal_of_a_newer_release_is_refused_by_name() {
     expect_unknown("another seal", &bytes, "page layout 27, expected 26");
 }
 
-/// What is flipped in the same bytes is damage, as it was.
+/// Flipping bits in the same bytes is damage, as before.
 #[test]
 fn damaged_head_is_not_reported_as_a_newer_layout() {
     let bytes = stored();

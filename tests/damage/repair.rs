@@ -1,4 +1,5 @@
-//! Damaged stores: `check` names each damage, `repair` keeps what can be read and tells the rest.
+//! Damaged stores: `check` names each damage, and `repair` keeps what is readable and reports the
+//! rest.
 
 mod head;
 mod journal;
@@ -40,8 +41,8 @@ fn signature(number: u64) -> Signature {
     Signature::from_parts(Some(values), Some(fingerprint))
 }
 
-/// A store with runs, documents that were removed or replaced, some without a key, and some that are
-/// not sealed; and a few large payloads.
+/// Creates a store with runs, with removed or replaced documents, with documents without a key,
+/// with documents that are not flushed, and with a few large payloads.
 fn filled(documents: u64) -> (MemoryFiles, Contents) {
     let files = MemoryFiles::default();
     let store = files
@@ -85,7 +86,8 @@ fn repair_in<'a>(files: &MemoryFiles) -> Operation<'a, RepairReport> {
     Store::repair(STORE, TARGET).bulk(bulk.threads(threads).temp_dir(temporary))
 }
 
-/// Repairs a file; what the new store has, which is as sound as one made at once. The old one stays.
+/// Repairs a file, and returns the contents of the new store, which must be as sound as a newly
+/// built one. The old file stays.
 fn try_repair(
     bytes: &[u8],
     change: impl Fn(Operation<'static, RepairReport>) -> Operation<'static, RepairReport>,
@@ -113,13 +115,13 @@ fn repair(bytes: &[u8]) -> (RepairReport, Contents) {
     try_repair(bytes, |repair| repair).unwrap()
 }
 
-/// What is not kept is told.
+/// Returns true if the report names a document that is not kept.
 fn is_detected(report: &RepairReport, id: u64) -> bool {
     let mut ranges = report.lost.iter();
     ranges.any(|range| (range.first.get()..=range.last.get()).contains(&id))
 }
 
-/// Everything that is kept is as it was, and what is not is told.
+/// Checks that kept documents are unchanged, and that lost ones are reported.
 fn assert_kept(report: &RepairReport, kept: &Contents, before: &Contents) {
     for (id, content) in before {
         match kept.get(id) {
@@ -133,7 +135,7 @@ fn assert_kept(report: &RepairReport, kept: &Contents, before: &Contents) {
         ranges.any(|range| (range.first.get()..=range.last.get()).contains(id))
     };
     assert!(came_back.all(may_be_back));
-    // Without the counters nobody knows, nor without one of the two commits.
+    // The number is unknown without the counters, or without one of the two commits.
     let is_counted = report.documents_before.is_some() && !report.is_earlier_commit;
     let is_known = is_counted && report.may_be_back.is_empty();
     let is_same = kept.len() == before.len() && is_known;

@@ -69,8 +69,9 @@ struct Crashes<'c> {
 }
 
 impl Crashes<'_> {
-    /// Everything that was not synced at each point, nothing of it, and some of it; where no images are to be
-    /// drawn of each, everything and some in turn. Only one in so many points is looked at.
+    /// At each point, tries images with everything that was not synced, with nothing of it, and
+    /// with some of it. If no images are to be drawn, tries everything and some in turn. Examines
+    /// one point in `distance`.
     fn all(mut self, seed: u64, drawn: u64, distance: usize) -> Counts {
         let mut state = State::default();
         for (change, position) in self.course.changes.iter().zip(1..) {
@@ -80,7 +81,7 @@ impl Crashes<'_> {
             }
             self.counts.points += 1;
             let mut random = Random(seed ^ (position as u64) << 20);
-            // Without a change that is not synced all are alike.
+            // If every change is synced, all images are equal.
             if matches!(change, Change::Sync(_) | Change::SyncNames) {
                 self.image(&state, position, Kept::Nothing, &mut random);
                 continue;
@@ -166,7 +167,7 @@ fn crash(which: usize) {
     let is_long = asked.is_some();
     let workloads: u64 = asked.map_or(1, |asked| asked.parse().unwrap());
     let (sessions, drawn) = if is_long { (8, 3) } else { (5, 0) };
-    // Odd, so that what comes at even positions and what comes at odd ones is seen.
+    // The distance is odd, so that changes at even and at odd positions are seen.
     let distance = if is_long { 1 } else { one_in(13) };
     let mut counts = Counts::default();
     for seed in FIRST_SEED..FIRST_SEED + workloads {
@@ -203,8 +204,9 @@ fn crash(which: usize) {
     no_engine_panics();
 }
 
-/// A torn commit is rolled back in two steps, and after the first the head tells of it still, though
-/// it is not marked as one to be recovered: a second crash there made a store that could not be opened.
+/// A torn commit is rolled back in two steps. After the first, the head still refers to it,
+/// although it is no longer marked for recovery. A second crash at that point once left a store
+/// that could not be opened.
 #[test]
 fn crash_during_roll_back_is_recovered() {
     let path = std::path::Path::new(FIRST);

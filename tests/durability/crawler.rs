@@ -21,7 +21,8 @@ fn articles() -> u64 {
     trials(60, 120)
 }
 
-/// Long enough for pages that change, appear and go, and for notes that are forgotten and made again.
+/// Enough days for pages to change, appear and disappear, and for notes to be forgotten and made
+/// again.
 const DAYS: u64 = 4;
 
 fn site() -> Site {
@@ -35,7 +36,7 @@ const PROGRAM: &str = "crawler::play";
 /// After how many pages it aborts, if it is to.
 const ABORT: &str = "RESEMBLANCE_CRAWLER_ABORT";
 
-/// Not a test of its own: the crawler.
+/// Not a test: the crawler itself.
 #[test]
 fn play() {
     let Some(store) = store_of(PROGRAM) else {
@@ -68,11 +69,11 @@ fn start(store: &Path, abort: Option<u64>) -> Child {
 /// A line of the log: what the crawler did, on which day, and with which page.
 type Line = (String, u64, String);
 
-/// What has been acknowledged.
+/// Returns the acknowledged changes.
 fn acknowledged(store: &Path) -> Vec<Line> {
     let log = std::fs::read_to_string(log_of(store)).unwrap_or_default();
     let mut lines: Vec<&str> = log.split('\n').collect();
-    // After the last line break comes nothing, or what was cut short.
+    // Only a truncated line can follow the last line break.
     lines.pop();
     let line = |line: &str| {
         let [what, day, url] = line.split(' ').collect::<Vec<_>>()[..] else {
@@ -101,7 +102,7 @@ fn subjects(store: &Store) -> BTreeMap<String, String> {
     subjects
 }
 
-/// What there is on a day, as the site itself has it.
+/// Returns the pages that exist on a day, according to the site.
 fn shown(day: u64) -> BTreeSet<String> {
     let articles = (0..articles()).map(|number| format!("{HOME}article/{number}"));
     let sections = (0..3).map(|number| format!("{HOME}section/{number}"));
@@ -111,7 +112,7 @@ fn shown(day: u64) -> BTreeSet<String> {
     urls.map(|url| site().subject(&url).unwrap()).collect()
 }
 
-/// That nothing was done twice, and that the store has what the log says.
+/// Checks that nothing was done twice, and that the store contains what the log says.
 fn holds_what_was_acknowledged(path: &Path) {
     let lines = acknowledged(path);
     let mut done = BTreeSet::new();
@@ -124,7 +125,7 @@ fn holds_what_was_acknowledged(path: &Path) {
     let store = Store::open(path).unwrap();
     let subjects = subjects(&store);
     for (what, _, url) in &lines {
-        // What is gone from the site may be forgotten.
+        // Pages that no longer exist on the site may be forgotten.
         if what != "noted" && site().answer(url, DAYS).status == 200 {
             let subject = site().subject(url).unwrap();
             assert_eq!(subjects.get(&subject), Some(url), "{url} is lost");
@@ -136,8 +137,8 @@ fn finish(path: &Path) {
     assert!(start(path, None).wait().unwrap().success());
 }
 
-/// Starts it and ends it without warning, once there are so many more lines in the log; whether it was
-/// done before.
+/// Starts the crawler, and kills it when the log has this number of new lines. Returns whether it
+/// had finished before.
 fn run_and_kill(path: &Path, lines: u64, delay: Duration, random: &mut Random) -> bool {
     let by_itself = random.below(3) == 0;
     let wanted = acknowledged(path).len() as u64 + lines;

@@ -102,7 +102,7 @@ fn forked_child_cannot_use_the_handle_of_its_parent() {
     in_child(|| {
         refuses(&store, &one);
         drop(store.clone());
-        // It is the parent's: nobody else can have it.
+        // It belongs to the parent, so no other process can open it.
         assert!(matches!(impatient().open(&path), Err(Error::Locked { .. })));
     });
     assert_eq!(fs::read(&path).unwrap(), before);
@@ -300,7 +300,8 @@ fn iterators_from_before_a_fork_are_refused() {
 
 const FORKING: &str = "fork::hold_on_in_a_child";
 
-/// Not a test of its own: a process that opens a store, forks a child that does nothing, and waits to be killed.
+/// Not a test: a process that opens a store, forks a child that does nothing, and waits to be
+/// killed.
 #[test]
 fn hold_on_in_a_child() {
     let Some(path) = store_of(FORKING) else {

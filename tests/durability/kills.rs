@@ -1,8 +1,8 @@
-//! Programs that write to one store for ever, and are killed without warning again and again: each
-//! time the store holds what was acknowledged, and work goes on with it.
+//! Programs that write to one store endlessly, and are killed again and again. Each time the store
+//! contains what was acknowledged, and work continues.
 //!
-//! `RESEMBLANCE_KILLS` says how often they are killed. If not told otherwise, a usual run kills them 9 and 4 times, and
-//! one with `RESEMBLANCE_TESTS=all` 25 and 10 times.
+//! `RESEMBLANCE_KILLS` sets the number of kills. By default, a normal run kills the programs 9 and
+//! 4 times, and a run with `RESEMBLANCE_TESTS=all` 25 and 10 times.
 
 mod together;
 
@@ -59,8 +59,7 @@ fn write(mut transaction: Option<&mut WriteTransaction>, model: &mut Model, numb
     change.make(transaction, model).unwrap();
 }
 
-/// Not a test of its own: the program that is killed. It prints the number of transactions after
-/// each commit.
+/// Not a test: the program that is killed. It prints the number of transactions after each commit.
 #[test]
 fn play() {
     let Some(path) = store_of(PROGRAM) else {

@@ -1,4 +1,4 @@
-//! File systems without locks, on which two writers at once would damage a store.
+//! File systems without locks, on which two simultaneous writers would damage a store.
 
 use std::io::{self, Result};
 use std::path::Path;
@@ -9,8 +9,8 @@ use crate::common::small::{schema, signature};
 use redb::StorageBackend;
 use resemblance::{BulkOptions, Closed, Error, Store, StoreOptions};
 
-/// The number of the error with which files answer to every lock, and how often they were asked. Every other answer
-/// is that a signal came.
+/// The error number with which files answer every lock request, and the number of requests. Every
+/// other answer is an interruption by a signal.
 #[derive(Debug)]
 struct Lockless(i32, AtomicU32);
 

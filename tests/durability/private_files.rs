@@ -1,4 +1,5 @@
-//! Who may read what stores are made of, while they are made and afterwards, and what killed runs leave.
+//! Checks who may read a store's files, while they are made and afterwards, and the files that
+//! killed processes leave.
 
 use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
@@ -115,7 +116,7 @@ fn compact_and_reband_leave_the_mode_as_it_is() {
     assert_eq!(mode(&path), 0o640);
 }
 
-/// What this binary does when the test below starts it again.
+/// Not a test: what this binary does when the test below starts it again.
 #[test]
 fn half_a_build() {
     let Ok(path) = std::env::var("HALF_A_BUILD") else {

@@ -89,7 +89,7 @@ fn copy_of_an_open_file_opens_for_reading_and_writing() {
 
 const PROGRAM: &str = "processes::play";
 
-/// What the other process says.
+/// Returns what the other process prints.
 fn said(mut command: Command) -> String {
     let output = command.stdout(Stdio::piped()).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -106,7 +106,7 @@ fn child(part: &str, path: &Path) -> String {
 
 const PART: &str = "RESEMBLANCE_PART";
 
-/// Not a test of its own: the other process of the tests here.
+/// Not a test: the other process of the tests here.
 #[test]
 fn play() {
     let Some(path) = store_of(PROGRAM) else {
@@ -124,8 +124,8 @@ fn play() {
     }
 }
 
-/// What a process does that may write no file beyond some length, as on a full disk: documents of
-/// 20 kB until one is refused.
+/// A process whose files have a maximum length, as on a full disk, inserts documents of 20 kB until
+/// one is refused.
 fn fills(path: &Path) {
     let store = sealing_after(8).create(path, schema()).unwrap();
     let payload = [7; 20_000];
@@ -144,10 +144,10 @@ fn fills(path: &Path) {
         error,
         Error::Io { .. } | Error::Closed { .. } | Error::Storage(_)
     );
-    // Afterwards the handle says what to do, and never that something is stored that is not.
+    // Afterwards the handle says what to do, and never reports a document as stored that is not.
     let later = store.insert(Document::without_key(), &signature(1)).err();
     let closed = matches!(later, Some(Error::Closed { .. } | Error::Io { .. }));
-    // Reading goes on, or is refused; it never shows what was not committed.
+    // Reads continue or are refused. They never show uncommitted data.
     let read = store
         .snapshot()
         .and_then(|snapshot| snapshot.get(0u64.to_le_bytes()));

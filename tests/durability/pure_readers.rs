@@ -8,7 +8,8 @@ use crate::common::small::{filled, signature};
 use crate::common::{Place, sealing_after};
 use resemblance::{Closed, Document, Error, Store};
 
-/// Runs what only reads beside a reader, from a file that cannot be written, and compares its bytes.
+/// Runs operations that only read, beside a reader, on a file that cannot be written. Checks that
+/// the file's bytes do not change.
 #[track_caller]
 fn changes_nothing(path: &Path, read: impl Fn()) {
     let before = fs::read(path).unwrap();

@@ -1,4 +1,4 @@
-//! Several processes with one store: readers beside a writer, and writers that wait for each other.
+//! Several processes use one store: readers beside a writer, and writers that wait for each other.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -137,7 +137,7 @@ fn make_step(store: &Store, history: &mut History) {
     transaction.commit().unwrap();
 }
 
-/// Not a test of its own: a process that goes on with the history until it is killed.
+/// Not a test: a process that continues the history until it is killed.
 #[test]
 fn write_on() {
     let Some(path) = store_of(WRITER) else {
@@ -158,7 +158,7 @@ fn write_on() {
 
 const READER: &str = "sharing::read_on";
 
-/// Not a test of its own: a process that follows the history until it is killed.
+/// Not a test: a process that follows the history until it is killed.
 #[test]
 fn read_on() {
     let Some(path) = store_of(READER) else {
@@ -178,7 +178,7 @@ fn read_on() {
     }
 }
 
-/// What one reader has seen.
+/// The states that one reader has seen.
 #[derive(Default)]
 struct Seen {
     /// The number of times that there was a new commit.
@@ -263,7 +263,7 @@ fn readers_see_each_commit_of_another_process_and_only_whole_ones() {
         let printed = running.kill_after(1, Duration::ZERO);
         let acknowledged = printed.last().and_then(|line| line.rsplit(' ').next());
         let acknowledged: u64 = acknowledged.unwrap().parse().unwrap();
-        // Nothing that was acknowledged is lost, whoever reads.
+        // Nothing acknowledged is lost for any reader.
         for reader in [&reader, &options().open_read_only(&path).unwrap()] {
             let after = reader.snapshot().unwrap();
             let step = step_of(&after).unwrap();
@@ -279,7 +279,8 @@ fn readers_see_each_commit_of_another_process_and_only_whole_ones() {
 
 const PEER: &str = "sharing::insert_new_ones";
 
-/// Not a test of its own: a process that inserts documents of others as well, each if it is new, until it is killed.
+/// Not a test: a process that inserts documents, including those of other processes, if they are
+/// new, until it is killed.
 #[test]
 fn insert_new_ones() {
     let Some(path) = store_of(PEER) else {

@@ -178,7 +178,7 @@ impl SourceTree {
                 Item::Use(item) if is_public(&item.vis) && !is_hidden(&item.attrs) => {
                     let mut found = Vec::new();
                     super::source_tree::leaves(&item.tree, &mut Vec::new(), &mut found);
-                    // What other crates define they show themselves.
+                    // Other crates show the items that they define.
                     let own = |path: &[String]| {
                         let child = [file.module.clone(), vec![path[0].clone()]].concat();
                         ["crate", "self", "super"].contains(&&*path[0])
@@ -257,7 +257,7 @@ impl SourceTree {
         }
     }
 
-    /// Adds the public methods of a type, whose name stands once in the crate.
+    /// Adds the public methods of a type, whose name is unique in the crate.
     fn add_methods(&self, name: &str, full: &str, attributes: &[Attribute], shown: &mut Shown) {
         let items = self.files.values().flat_map(|file| &file.syntax.items);
         let blocks = items.filter_map(|item| match item {

@@ -1,4 +1,4 @@
-//! The files of the repository, and what documents say.
+//! The files of the repository, and the text of its documents.
 
 use std::fs;
 use std::path::Path;

@@ -8,7 +8,7 @@ use syn::spanned::Spanned as _;
 use syn::visit::{self, Visit};
 use syn::{Attribute, Item, UseTree, Visibility};
 
-/// The parts of a path, `crate` in front where the file says so.
+/// The parts of a path, with `crate` in front if the file has it.
 type Parts = Vec<String>;
 
 /// Imports of each file: the file that defines the name, and the name.
@@ -26,7 +26,7 @@ pub(super) struct SourceFile {
     paths: Paths,
 }
 
-/// The modules of a crate that are no tests.
+/// The modules of a crate, without those for tests.
 pub(crate) struct SourceTree {
     pub(super) files: BTreeMap<Parts, SourceFile>,
 }
@@ -296,7 +296,7 @@ impl SourceTree {
                 Some((_, path)) => {
                     let whole = [path, &rest[1..]].concat();
                     let found = self.resolve(file, &whole, depth + 1);
-                    // What is exported again of another crate is this file's.
+                    // A re-export from another crate belongs to this file.
                     found.or_else(|| Some((file.path.clone(), name.clone())))
                 }
                 // Made by a macro.
@@ -305,7 +305,8 @@ impl SourceTree {
         }
     }
 
-    /// What each file imports of others. Re-exports are no imports, and are followed.
+    /// Returns what each file imports from others. Re-exports are followed instead of counting as
+    /// imports.
     pub(crate) fn imports(&self) -> Imports {
         let mut all = Imports::new();
         for file in self.files.values() {

@@ -1,8 +1,8 @@
 //! Stores that were written by the first release of each format, and are kept for ever.
 //!
-//! `tests/golden/` holds each store, compressed, and what is in it, as text. They are read exactly,
-//! and made again: what is made today says the same. A new format adds files; none is ever replaced.
-//! With `GOLDEN_WRITE=1` what is missing there is written.
+//! `tests/golden/` contains each store, compressed, and its contents as text. The tests read the
+//! stores and compare the contents, then build them again and compare these contents too. A new
+//! format adds files and never replaces any. `GOLDEN_WRITE=1` writes missing files.
 
 mod contents;
 mod making;
@@ -77,8 +77,8 @@ fn golden_stores_are_read_and_rebuilt_byte_for_byte() {
     }
 }
 
-/// What was written by an old release is gone on with by this one: with ten documents, with twenty with
-/// `RESEMBLANCE_TESTS=all`.
+/// This release continues a store that an old release wrote: with ten documents, or with twenty
+/// with `RESEMBLANCE_TESTS=all`.
 #[test]
 fn golden_stores_accept_new_documents() {
     let place = crate::common::Place::new();

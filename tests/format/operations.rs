@@ -8,11 +8,11 @@ use crate::common::model::episode::Episode;
 use crate::common::model::evictions::{Eviction, Which};
 use crate::common::model::steps::{Change, KEYS, Member, Opened, Rebuild, Step, Stored};
 
-/// So many steps at most, and no more documents: what is slow finds little more.
+/// The maximum number of steps and documents: slow inputs find little more.
 const MOST_STEPS: usize = 24;
 const MOST_DOCUMENTS: u64 = 120;
 
-/// Runs the operations that the bytes stand for. Stores are made where temporary files are.
+/// Runs the operations that the bytes encode. Creates stores in the folder for temporary files.
 pub(crate) fn operations(data: &[u8]) {
     let mut input = Input {
         rest: data,
@@ -26,7 +26,8 @@ pub(crate) fn operations(data: &[u8]) {
     Episode::new(&schema, &opened).run(&steps);
 }
 
-/// Numbers from the front of an input, beyond whose end there are zeros; and how many documents they stand for.
+/// Reads numbers from the front of an input, and zeros after its end. Also limits the number of
+/// documents.
 struct Input<'d> {
     rest: &'d [u8],
     documents: u64,

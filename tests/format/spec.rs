@@ -23,7 +23,7 @@ mod vectors;
 
 const SPECIFICATION: &str = include_str!("../../format-spec.md");
 
-/// The lines of the code block whose fence says `text` and this name.
+/// Returns the lines of the code block whose fence has `text` and this name.
 fn code_block(name: &str) -> Vec<&'static str> {
     let fence = format!("```text {name}");
     let mut lines = SPECIFICATION.lines();

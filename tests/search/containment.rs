@@ -39,8 +39,8 @@ fn filler(random: &mut Random, words: u64) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// Every passage of w shingles that is planted somewhere is found there, by a query that has it between other
-/// words; `RESEMBLANCE_PLANTED` says how many are planted.
+/// Every passage of w shingles that is planted in a page is found by a query that contains it
+/// between other words. `RESEMBLANCE_PLANTED` sets the number of passages.
 #[test]
 fn containment_finds_every_planted_passage() {
     let planted =
@@ -75,7 +75,7 @@ fn containment_finds_every_planted_passage() {
     }
 }
 
-/// A query that stands in a page as a whole is contained in it, whatever is around it.
+/// A query that a page contains as a whole has a share of one, whatever surrounds it.
 #[test]
 fn quotation_has_a_share_of_one() {
     let store = Store::in_memory(schema(Containment::new(3).window(5))).unwrap();

@@ -1,8 +1,8 @@
-//! What is found on real texts whose similarities are known exactly, against what theory promises.
+//! Compares the results on real texts with known exact similarities to what theory promises.
 //!
-//! The corpora are in the folder that `RESEMBLANCE_DATA` names. Where it is not set these tests
-//! pass and say that they were skipped; the tests of the theory itself, and of synthetic sets, run
-//! everywhere.
+//! The corpora are in the folder that `RESEMBLANCE_DATA` names. If it is not set, these tests print
+//! that they were skipped, and pass. The tests of the theory itself and of synthetic sets always
+//! run.
 
 mod articles;
 pub(crate) mod corpus;

@@ -77,7 +77,7 @@ impl Case {
         kept
     }
 
-    /// So many bits changed.
+    /// Returns this fingerprint with `bits` bits changed.
     fn changed(&self, random: &mut Random, words: Words, bits: u32) -> Words {
         let mut changed = words;
         while distance(&changed, &words) < bits {
@@ -92,7 +92,7 @@ fn distance(a: &Words, b: &Words) -> u32 {
     a.iter().zip(b).map(|(a, b)| (a ^ b).count_ones()).sum()
 }
 
-/// What a store holds: ids with fingerprints.
+/// The contents of a store: ids with fingerprints.
 type Held = Vec<(u64, Words)>;
 
 fn expected(held: &Held, asked: &Words, max_distance: u32) -> Vec<(u64, u32)> {
@@ -148,7 +148,7 @@ fn fill(case: &Case, store: &Store, random: &mut Random) -> Held {
     held
 }
 
-/// What is asked about: stored ones, changed ones and strangers.
+/// Returns the queries: stored fingerprints, changed ones and unrelated ones.
 fn asked(case: &Case, held: &Held, random: &mut Random) -> Vec<Words> {
     let mut asked = vec![case.random(random)];
     for index in 0..8 {
@@ -158,8 +158,9 @@ fn asked(case: &Case, held: &Held, random: &mut Random) -> Vec<Words> {
     asked
 }
 
-/// Asks for one distance in seven, one by one and all at once, by the way that costs least, and one question in three by
-/// tables. Asks for every distance, each question by tables too, with `RESEMBLANCE_TESTS=all`.
+/// Queries one distance in seven, one by one and all at once, with the cheapest method, and one
+/// query in three also by tables. With `RESEMBLANCE_TESTS=all`, queries every distance, and each
+/// query also by tables.
 fn assert_complete(case: &Case, snapshot: &Snapshot, held: &Held, asked: &[Words]) -> Vec<Scope> {
     let design = case.schema().simhash().unwrap().clone();
     let signatures: Vec<Signature> = asked.iter().map(|words| case.signature(*words)).collect();
@@ -237,8 +238,9 @@ fn hamming_queries_agree_with_brute_force() {
     assert!(scopes.contains(&Scope::Candidates) && scopes.contains(&Scope::Scan));
 }
 
-/// A budget is kept beyond whole buckets, where a scan would compare with all; and where only a scan could answer,
-/// that is told. A signature that is indexed nowhere is compared with nothing.
+/// A budget is kept beyond whole buckets, where a scan would compare all documents. Where only a
+/// scan could answer, the store reports that. A signature without an index is compared with
+/// nothing.
 #[test]
 fn a_budget_does_not_trigger_a_scan() {
     let case = case(64, 10, &[(1, 1); 4]);

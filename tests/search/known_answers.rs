@@ -121,7 +121,7 @@ fn banding_of_twenty_by_five_matches_the_textbook() {
     assert_near(1.0 - banding.probability(0.8), 0.000_36, 1e-5);
     assert_near(banding.probability(0.3), 0.0475, 1e-4);
 
-    // A schema with these bands says the same.
+    // A schema with these bands gives the same.
     let minhash = MinHash::new(100).value_bits(32);
     let minhash = minhash.threshold(0.8).banding(20, 5);
     let schema = Schema::builder().minhash(minhash).build().unwrap();
@@ -215,8 +215,9 @@ fn designs_have_a_width_and_a_distance_within_their_range() {
     }
 }
 
-/// P(distance <= 3) of unweighted sets, as the design says it, against sketches: 0.009 at J = 0.8,
-/// 0.09 at 0.9, 0.31 at 0.95, 0.85 at 0.99. Under 400 seeds, under 2,000 with `RESEMBLANCE_TESTS=all`.
+/// Compares P(distance <= 3) of unweighted sets, as the design predicts it, with sketches: 0.009 at
+/// J = 0.8, 0.09 at 0.9, 0.31 at 0.95, 0.85 at 0.99. Uses 400 seeds, or 2,000 with
+/// `RESEMBLANCE_TESTS=all`.
 #[test]
 fn distance_three_means_nearly_identical() {
     let schema = Schema::builder()

@@ -1,4 +1,4 @@
-//! What is found: by every schema, against brute force, theory and published answers.
+//! Tests what searches find, for every schema, against brute force, theory and published answers.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

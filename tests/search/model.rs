@@ -4,10 +4,10 @@
 //! `regressions/`: it is tried first from then on. Such a seed means the same sequence only as long
 //! as the strategies stay as they are; what must be kept for ever is an episode of `episodes.rs`.
 //!
-//! The seeds are fixed: a run that passed passes again. A usual run tries the first twelfth or eighth of the sequences that are
-//! tried with `RESEMBLANCE_TESTS=all`. `MODEL_CASES` asks for more sequences than
-//! the usual ones, `MODEL_SEED` for others, `MODEL_STEPS` for longer ones, and `MODEL_COUNTS=1` tells how much was done (with
-//! `--nocapture`).
+//! The seeds are fixed: a run that passed will pass again. A normal run tries the first twelfth or
+//! eighth of the sequences of `RESEMBLANCE_TESTS=all`. `MODEL_CASES` sets the number of sequences,
+//! `MODEL_SEED` selects others, `MODEL_STEPS` makes them longer, and `MODEL_COUNTS=1` prints how
+//! much was done (with `--nocapture`).
 
 mod episodes;
 mod recipes;

@@ -74,10 +74,11 @@ fn pairs(snapshot: &Snapshot) -> Vec<Pair> {
     pairs.map(Result::unwrap).collect()
 }
 
-/// What does not depend on pages, nor on how long the store has been open.
+/// Removes statistics that depend on pages or on how long the store has been open.
 fn of_rows(mut stats: Stats) -> Stats {
     for lane in &mut stats.lanes {
-        // Of removed documents that were not sealed, postings are in memory until the next seal.
+        // Until the next flush, the postings of removed documents that were not flushed are in
+        // memory.
         lane.postings = 0;
     }
     for table in &mut stats.tables {
@@ -169,7 +170,7 @@ fn backup_of_a_busy_store_equals_its_snapshot() {
             let path = place.file(&format!("copy-{number}.rsm"));
             let mut events = 0;
             let report = snapshot.backup(&path).store(options()).on_progress(|_| {
-                // Commits come in between, and reuse what they may.
+                // Commits happen in between, and reuse free pages.
                 wait_for(1);
                 events += 1;
                 ControlFlow::Continue(())
@@ -325,7 +326,7 @@ fn spoil<K: redb::Key + 'static>(path: &Path, table: TableDefinition<'_, K, &'st
 
 type Spoil = fn(&Path, &'static str);
 
-/// What a backup of a damaged store says, and that there is none.
+/// Backs up a damaged store. Checks that there is no backup, and returns the error message.
 fn refused(place: &Place) -> String {
     let store = Store::open(place.store()).unwrap();
     let snapshot = store.snapshot().unwrap();
@@ -382,7 +383,7 @@ fn backup_copies_tables_of_a_newer_release() {
     assert_eq!(refused(&place), "table of_a_later_release");
 }
 
-/// Files take so many bytes each.
+/// Files with a maximum size in bytes.
 #[derive(Debug)]
 struct Full(u64);
 

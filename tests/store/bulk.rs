@@ -42,8 +42,9 @@ pub(crate) fn schemas() -> Vec<Schema> {
     builders.map(|builder| builder.build().unwrap()).into()
 }
 
-/// Of each family of four one member has all features of the family, the others have their own in place
-/// of so many: their Jaccard similarities to it are 39 / 41, 34 / 46 and 26 / 54.
+/// In each family of four, one member has all features of the family. The others replace this
+/// number of them by other features. Their Jaccard similarities to the first are 39 / 41, 34 / 46
+/// and 26 / 54.
 const REPLACED: [u64; 4] = [0, 1, 6, 14];
 
 /// The document with this number; some are empty, some have no key.
@@ -100,7 +101,8 @@ fn insert_all(path: &Path, schema: &Schema, inputs: &[Entry]) -> Store {
     store
 }
 
-/// That two stores hold the same in the same order, and answer alike. Stamps tell documents apart.
+/// Checks that two stores contain the same documents in the same order, and give the same answers.
+/// Stamps identify documents.
 fn assert_alike(built: &Store, expected: &Store, inputs: &[Entry]) {
     let (built, expected) = (built.snapshot().unwrap(), expected.snapshot().unwrap());
     assert_eq!(built.len(), expected.len());
@@ -183,7 +185,8 @@ fn build_with_spills_equals_build_in_memory() {
     );
 }
 
-/// Of every hundred documents some have a key that came before: near, far, three times.
+/// Some of every hundred documents repeat an earlier key: a near one, a distant one, or three
+/// times.
 fn with_repetitions(schema: &Schema, documents: u64) -> Vec<Entry> {
     let mut inputs = inputs(schema, documents);
     for number in (0..inputs.len()).filter(|number| number % 10 == 9) {

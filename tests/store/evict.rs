@@ -43,7 +43,7 @@ fn add(store: &Store, model: &mut Stamps, count: u32, mut stamp: impl FnMut(u64)
     transaction.commit().unwrap();
 }
 
-/// What is to go.
+/// Which documents to evict.
 #[derive(Clone, Copy, Debug)]
 enum Which {
     OlderThan(u64),
@@ -83,7 +83,7 @@ fn expected(model: &Stamps, which: Which) -> BTreeSet<u64> {
     by_age.into_iter().map(|(_, id)| id).collect()
 }
 
-/// What others do between two slices, where nobody holds a transaction.
+/// Changes that other threads make between two slices, when no transaction is open.
 fn disturb(store: &Store, ids: &[u64]) {
     for (place, id) in ids.iter().enumerate() {
         let key = id.to_le_bytes();
@@ -107,7 +107,7 @@ fn evict_spares_and_counts_documents_changed_meanwhile() {
     let store = sealing_after(30).create(place.store(), schema()).unwrap();
     let mut model = Stamps::new();
     add(&store, &mut model, 200, |id| id % 10);
-    // All are read at once, and 120 chosen; a slice takes 10 of them.
+    // All are read at once, and 120 are selected. A slice removes 10 of them.
     let mut calls = 0;
     let report = store
         .evict(EvictPolicy::OlderThan(6))
@@ -133,7 +133,8 @@ fn evict_spares_and_counts_documents_changed_meanwhile() {
     assert_eq!((report.examined, report.slices), (200, 12));
     let left = stamps(&store.snapshot().unwrap());
     let mut expected: Stamps = model.into_iter().filter(|(_, stamp)| *stamp >= 6).collect();
-    // The replacement came later, with stamp 0, and so did the late one: neither is looked at.
+    // The replacement was inserted later with stamp 0, and so was the late document. Neither is
+    // examined.
     expected.extend([(21, 100), (200, 0), (201, 1)]);
     assert_eq!(left, expected);
     drop(store);
@@ -154,7 +155,7 @@ fn keep_newest_removes_exactly_the_excess() {
             // After the first slice.
             if !is_disturbed && store.snapshot().unwrap().len() == 95 {
                 is_disturbed = true;
-                // One that stays becomes the oldest of all, after it was looked at; and more come.
+                // One that stays becomes the oldest after it was examined, and more are inserted.
                 store.touch(99u64.to_le_bytes(), 0).unwrap();
                 add(&store, &mut model, 20, |_| 0);
             }
@@ -167,7 +168,7 @@ fn keep_newest_removes_exactly_the_excess() {
     model.retain(|id, _| *id >= 40);
     model.insert(99, 0);
     assert_eq!(stamps(&store.snapshot().unwrap()), model);
-    // As of now 99 is the oldest, with the 20 that came.
+    // Now 99 is the oldest, with the 20 new ones.
     let report = store.evict(EvictPolicy::KeepNewest(59)).run().unwrap();
     assert_eq!(report.evicted, 21);
     assert_eq!(
@@ -180,7 +181,8 @@ fn keep_newest_removes_exactly_the_excess() {
     assert!(store.snapshot().unwrap().is_empty());
 }
 
-/// Broken off at any moment, or ended by a crash after any commit, it goes on when it is called again.
+/// An eviction that is stopped at any moment, or ended by a crash after any commit, continues when
+/// it is called again.
 #[test]
 fn evict_resumes_after_a_stop_or_crash() {
     for which in [Which::OlderThan(6), Which::KeepNewest(80), Which::Where(2)] {
@@ -227,7 +229,7 @@ fn evict_resumes_after_a_stop_or_crash() {
             let held = stamps(&store.snapshot().unwrap());
             assert!(after.keys().all(|id| held.contains_key(id)));
             assert!(held.keys().all(|id| model.contains_key(id)));
-            // The rule by number goes on as well: what is gone was the oldest.
+            // The rule by number continues as well: the removed documents were the oldest.
             let again = store.evict(policy(which)).run().unwrap();
             assert_eq!(again.evicted as usize, held.len() - after.len());
             assert_eq!(stamps(&store.snapshot().unwrap()), after);
@@ -256,7 +258,8 @@ fn evict_refuses_wrong_options_and_passes_panics_on() {
         let asked = std::cell::Cell::new(0);
         let policy = EvictPolicy::matching(|_| {
             asked.set(asked.get() + 1);
-            // The first four are asked about twice, and gone; within the second slice it panics.
+            // The first four are asked about twice and removed. The callback panics within the
+            // second slice.
             assert!(asked.get() < 15, "the caller's own");
             true
         });
@@ -278,8 +281,8 @@ fn evict_refuses_wrong_options_and_passes_panics_on() {
     assert_eq!((report.evicted, report.slices), (9, 0));
 }
 
-/// A chosen document is looked at again under its id alone: a payload that is large by itself, a key
-/// that is none.
+/// A selected document is examined again by its id alone, even with a large payload or without a
+/// key.
 #[test]
 fn evict_shows_documents_of_all_sizes_whole() {
     let store = sealing_after(2).create_in_memory(schema()).unwrap();
@@ -309,12 +312,13 @@ fn evict_shows_documents_of_all_sizes_whole() {
     );
 }
 
-/// A working set that is loaded and evicted over and over. Beside it the file holds the dead that no
-/// merge has dropped yet, at most a quarter of the documents and in the run that is being merged as
-/// many again (tests/store/removal.rs), and pages that are free for a commit: docs/benchmarks.md has measured 1.50 for
-/// a file whose documents are all replaced. Here a third more is there before each eviction: 4/3 of that
-/// is 2.0, to which 256 KiB are added for what does not shrink with the store. A quarter of the documents, all with
-/// `RESEMBLANCE_TESTS=all`.
+/// Loads and evicts a working set over and over. In addition, the file contains deleted documents
+/// that no merge has dropped yet: at most a quarter of the documents, and the same number again in
+/// the run that is being merged (tests/store/removal.rs). It also contains pages that are free
+/// until the next commit. docs/benchmarks.md has measured a factor of 1.50 for a file whose
+/// documents are all replaced. Here, a third more documents exist before each eviction, and 4/3 of
+/// that factor is 2.0. The bound adds 256 KiB for what does not shrink with the store. Tests a
+/// quarter of the documents, or all with `RESEMBLANCE_TESTS=all`.
 #[test]
 fn space_of_evicted_documents_is_reused() {
     let (kept, round_documents) = trials((1_500, 500), (6_000, 2_000));
@@ -337,7 +341,7 @@ fn space_of_evicted_documents_is_reused() {
             }
             let next = u64::from(kept) + (round + 1) * u64::from(round_documents);
             let policy = if by_age {
-                // Some are seen again, so that what goes lies between what stays.
+                // Some are seen again, so that removed documents are between those that stay.
                 let seen = (next - u64::from(kept)..next).step_by(3);
                 let mut transaction = store.begin_write().unwrap();
                 for id in seen {

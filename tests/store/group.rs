@@ -71,8 +71,8 @@ fn bring(store: &Store, way: u64, key: &[u8], page: &Signature) -> Novelty {
     }
 }
 
-/// Threads bring near-duplicates at the same moment, again and again; one each time is told that its
-/// document is new, and the others are told of this one.
+/// Threads insert near-duplicates at the same moment, again and again. Each time, one thread learns
+/// that its document is new, and the others receive that document.
 fn exactly_one_is_new(calls: usize, wait: Duration) {
     const THREADS: u32 = 8;
     const ROUNDS: u32 = 40;
@@ -126,7 +126,7 @@ fn exactly_one_of_concurrent_near_duplicates_is_new() {
     exactly_one_is_new(1, Duration::ZERO);
 }
 
-/// What one thread holds: the stamp and the number of the signature of each of its keys.
+/// The keys of one thread, each with its stamp and the number of its signature.
 type Held = BTreeMap<Vec<u8>, (u64, u32)>;
 
 /// Random changes under keys of the thread's own, compared with a map after each.
@@ -168,7 +168,7 @@ fn change_own_keys(store: &Store, thread: u32, changes: u64) -> Held {
                 continue;
             }
             _ => {
-                // Nobody waits for it: what this thread does next comes after it all the same.
+                // No call waits for the ticket, but the next call of this thread still follows it.
                 let ticket = store.queue().upsert(document, &page).unwrap();
                 if random.below(2) == 0 {
                     let upserted = ticket.wait().unwrap();
@@ -236,7 +236,7 @@ fn group_commit_isolates_a_wrong_call() {
     let place = Place::new();
     let store = store(&place, 1_024, Duration::from_millis(1));
     store.insert("there", &signature(1)).unwrap();
-    // What is queued while a transaction is open is made together.
+    // Changes that are queued while a transaction is open are committed together.
     let transaction = store.begin_write().unwrap();
     let queue = store.queue();
     let before = queue.insert("a", &signature(2)).unwrap();
@@ -264,7 +264,8 @@ fn thread_holding_a_transaction_never_waits_for_itself() {
     assert!(matches!(store.flush(), Err(Error::Busy)));
     let ticket = store.queue().insert("a", &signature(1)).unwrap();
     assert!(matches!(ticket.wait(), Err(Error::Busy)));
-    // Nor does the last handle: what is queued is made after the transaction has gone.
+    // The last handle does not wait either: queued changes are made after the transaction has
+    // ended.
     drop(store);
     drop(transaction);
     let opened = loop {
@@ -338,12 +339,12 @@ fn last_handle_waits_for_queued_writes() {
     assert_eq!(store.close().unwrap(), Closed::File);
 }
 
-/// A document that is known is answered while somebody else's transaction is open.
+/// A known document is answered while another thread's transaction is open.
 #[test]
 fn known_duplicates_are_answered_beside_an_open_transaction() {
     let place = Place::new();
     let store = store(&place, 1_024, Duration::from_millis(1));
-    // A ticket that has its reply holds nobody up.
+    // A ticket that has its reply delays no call.
     let ticket = store.queue().insert("there", &signature(1)).unwrap();
     ticket.wait().unwrap();
     let (begun, answered) = (Barrier::new(2), AtomicBool::new(false));
@@ -375,7 +376,8 @@ fn known_duplicates_are_answered_beside_an_open_transaction() {
     });
 }
 
-/// What a thread has queued comes before what it calls, though the committed documents would answer.
+/// A thread's queued changes precede its next call, even if the committed documents could answer
+/// it.
 #[test]
 fn thread_reads_its_queued_writes() {
     let place = Place::new();
@@ -401,7 +403,7 @@ fn thread_reads_its_queued_writes() {
     });
 }
 
-/// Threads that wait, tickets and transactions in turns, in one line: whoever comes is served.
+/// Waiting threads, tickets and alternating transactions share one queue. Each is served.
 #[test]
 fn loop_of_transactions_starves_no_thread() {
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! Documents that are touched and that come again.
+//! Documents that are touched or inserted again.
 
 use std::path::Path;
 
@@ -88,7 +88,7 @@ fn upsert_does_not_write_unchanged_documents() {
     assert_eq!((bare.id, bare.replaced), (first.id, None));
     let record = store.snapshot().unwrap().get("page").unwrap().unwrap();
     assert_eq!((record.stamp(), record.payload()), (0, &[][..]));
-    // Of no key there is no earlier version.
+    // Without a key there is no earlier version.
     let mut transaction = store.begin_write().unwrap();
     let other = transaction.upsert(Document::without_key(), &signature(1));
     assert_eq!(other.unwrap().revision, Revision::First);

@@ -1,4 +1,4 @@
-//! What fits into a store, what does not, and what comes back.
+//! Limits: values that fit into a store, values that do not, and reading them back.
 
 mod colliding_keys;
 mod counters;
@@ -73,7 +73,7 @@ fn mismatched_input_is_refused_and_changes_nothing() {
         matches!(exists, Some(Error::KeyExists { .. })),
         "{exists:?}"
     );
-    // The transaction goes on after all of these.
+    // After all of these, the transaction continues.
     assert_eq!(transaction.len(), 1);
     assert_eq!(
         transaction.insert("new", &good).unwrap(),

@@ -1,4 +1,4 @@
-//! What a store does for those who use it, one theme a module.
+//! Tests the promises of a store to its users, one theme for each module.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

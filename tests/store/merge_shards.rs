@@ -12,7 +12,7 @@ fn schema(threshold: f64) -> Schema {
     builder.simhash(SimHash::bits64()).build().unwrap()
 }
 
-/// Inserts documents of these numbers; some have no key, and neighbours are alike.
+/// Inserts documents with these numbers. Some have no key, and neighbours are near each other.
 fn fill(store: &Store, numbers: impl Iterator<Item = u64>) {
     let mut transaction = store.begin_write().unwrap();
     for number in numbers {
@@ -39,7 +39,7 @@ fn merged_shards_equal_the_store_of_all_documents() {
         let schema = schema(0.7 - 0.05 * start as f64);
         let store = Store::create(path, schema).unwrap();
         fill(&store, start * 300..(start + 1) * 300);
-        // What was removed stays away.
+        // Removed documents stay removed.
         store
             .remove(format!("document {}", start * 300 + 1))
             .unwrap();

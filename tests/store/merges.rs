@@ -65,9 +65,9 @@ fn holds(store: &Store, documents: u64) {
     }
 }
 
-/// With `RESEMBLANCE_TESTS=all` a merge of four runs has 4 x 2,000 x 21 postings, and a commit brings 100 x 21. One that
-/// flushes leaves its share to the next. A lane is the least that a merge advances by where it is smaller than what is
-/// read at once.
+/// With `RESEMBLANCE_TESTS=all`, a merge of four runs has 4 x 2,000 x 21 postings, and a commit
+/// adds 100 x 21. A commit that flushes leaves its share of the merge to the next. A merge advances
+/// by at least one lane if the lane is smaller than one read.
 #[test]
 fn commit_merges_in_proportion_to_its_size() {
     let place = Place::new();
@@ -273,8 +273,8 @@ fn remove(store: &Store, numbers: impl Iterator<Item = u64> + Clone) {
     transaction.commit().unwrap();
 }
 
-/// Documents of which every so manieth among the first `of` has been removed. One in 111 is asked for, one in 37 with
-/// `RESEMBLANCE_TESTS=all`.
+/// Checks a store in which every `step`-th document among the first `of` has been removed. Queries
+/// one document in 111, or one in 37 with `RESEMBLANCE_TESTS=all`.
 fn holds_without(store: &Store, documents: u64, step: usize, of: u64) {
     let snapshot = store.snapshot().unwrap();
     let is_removed = |number: u64| number < of && number.is_multiple_of(step as u64);
@@ -300,10 +300,10 @@ fn holds_without(store: &Store, documents: u64, step: usize, of: u64) {
     assert_eq!(scanned.len(), usize::from(!is_removed(0)));
 }
 
-/// Where many go, windows of rows are written anew, and where few go, pages with gaps.
+/// If many rows are dropped, windows of rows are rewritten; if few are, pages with gaps.
 #[test]
 fn rows_of_removed_documents_are_dropped_by_a_merge() {
-    // So few that several commits come in the middle of the rows.
+    // So few documents that several commits happen in the middle of the rows.
     const A_COMMIT: u64 = 25;
     // Enough for runs of several windows, in a usual run too.
     const SEAL_AFTER: u64 = 2_000;
@@ -369,7 +369,8 @@ fn rows_of_removed_documents_are_dropped_by_a_merge() {
     }
 }
 
-/// What dies while its run is being merged keeps its rows until the next merge, or a compaction.
+/// A document that is deleted during the merge of its run keeps its rows until the next merge or
+/// compaction.
 #[test]
 fn documents_deleted_during_a_merge_are_dropped_by_the_next() {
     let place = Place::new();
@@ -422,8 +423,7 @@ fn a_deleted_document_without_rows_is_damage() {
     assert!(matches!(error, Some(Error::Corrupt { .. })), "{error:?}");
 }
 
-/// What `stats` says that a compaction would give back, it gives back, but for what the engine keeps
-/// for itself.
+/// A compaction frees what `stats` predicts, except for what the engine keeps.
 #[test]
 fn stats_show_what_compact_would_free() {
     let place = Place::new();

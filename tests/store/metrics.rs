@@ -1,4 +1,4 @@
-//! What a store says that it has done is what was done.
+//! The metrics of a store report exactly what was done.
 
 use std::io::{Error, Result};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -92,7 +92,7 @@ fn metrics_count_a_history_call_by_call() {
             ("groups", 11),
             ("largest_group", 1),
             ("most_calls_waiting", 1),
-            // as many were near one: two of these, one in what was rolled back
+            // the same number is near one: two of these, and one in the rolled-back transaction
             ("candidates", 3),
         ]
     );
@@ -156,7 +156,7 @@ fn metrics_count_queries_and_comparisons() {
         .sum::<usize>();
     let many = snapshot.candidates(&signatures).unwrap();
     compared += many.iter().map(Vec::len).sum::<usize>();
-    // What is refused is no question that was answered.
+    // A refused query does not count as answered.
     snapshot
         .query(&signatures[0])
         .min_similarity(2.0)
@@ -196,7 +196,7 @@ fn flushes_and_merges_add_up_to_the_runs() {
         assert_eq!(runs, stats.runs.len() as u64);
         ended = metrics.merges_ended;
     }
-    // Of 50 seals: 12 of the first level, and of these 2.
+    // With 50 flushes: 12 merges of the first level, and 2 of those.
     assert!(ended >= 12, "{ended}");
 }
 
@@ -213,7 +213,7 @@ fn metrics_count_living_snapshots() {
     assert_eq!(two.snapshots, 2);
     let age = two.oldest_snapshot.unwrap();
     drop(first);
-    // What it iterates over keeps it.
+    // The iterator keeps the snapshot open.
     let still = store.metrics();
     assert_eq!(still.snapshots, 2);
     assert!(still.oldest_snapshot.unwrap() >= age);
@@ -223,7 +223,7 @@ fn metrics_count_living_snapshots() {
     assert_eq!((none.snapshots, none.oldest_snapshot), (0, None));
 }
 
-/// Counts calls, and lets syncs fail if told so.
+/// Counts calls, and makes syncs fail on request.
 #[derive(Debug, Default)]
 struct Seen {
     reads: AtomicU64,
@@ -368,7 +368,7 @@ fn every_call_of_a_group_gets_the_cause_of_a_failed_commit() {
     let store = options.create("a", schema()).unwrap();
     let queue = store.queue();
     let transaction = store.begin_write().unwrap();
-    // It keeps the leader, which waits for this transaction, while the others come.
+    // It occupies the leader, which waits for this transaction while the others arrive.
     let first = queue.flush().unwrap();
     thread::sleep(Duration::from_millis(50));
     let tickets = [1, 2, 3].map(|number| {

@@ -33,7 +33,7 @@ fn all_refuse(path: &Path, expected: impl Fn(&Error) -> bool) {
     }
 }
 
-/// What a check finds first, whether it can go on or not.
+/// Returns the first problem that a check finds, whether or not it can continue.
 fn check(path: &Path) -> Option<Error> {
     match Store::check(path).run() {
         Ok(report) => {
@@ -168,7 +168,7 @@ fn newer_formats_and_unknown_flags_are_refused_by_their_meaning() {
         .insert(Document::without_key(), &signature(51))
         .unwrap();
 
-    // What this release can read, but must not write.
+    // This release can read these, but must not write them.
     for bytes in [
         header(FORMAT_VERSION, 1, [0, 2, 0]),
         header(FORMAT_VERSION + 1, 1, [0; 3]),
@@ -215,7 +215,7 @@ fn open_detects_damaged_meta_rows() {
     }
 }
 
-/// Without its bit a removed document would come back.
+/// Without its tombstone, a removed document would reappear.
 #[test]
 fn missing_tombstone_is_damage() {
     const DEAD: TableDefinition<'static, u64, &[u8]> = TableDefinition::new("dead");

@@ -1,5 +1,5 @@
-//! Every long operation tells how far it is, and can be broken off at each of its calls: it leaves
-//! then what its documentation says.
+//! Every long operation reports its progress, and can be stopped at each report. It then leaves the
+//! state that its documentation promises.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -16,12 +16,12 @@ use crate::common::sample::trials;
 use crate::common::small::{schema, signature};
 use crate::common::{Place, check_clean, sealing_after, stats};
 
-/// Enough for several calls of a phase that tells every 4,096th document.
+/// Enough documents for several reports in a phase that reports every 4,096th.
 const MANY: u32 = 9_000;
 
 type Callback<'c> = dyn FnMut(Progress) -> ControlFlow<()> + Send + 'c;
 
-/// A closed store in a folder of its own, in which merges are under way.
+/// A closed store in a separate folder, with merges in progress.
 struct Stage {
     place: Place,
 }
@@ -61,7 +61,7 @@ impl Stage {
     }
 }
 
-/// What an operation told until it ended, each phase as it must be.
+/// Checks the reports of an operation until its end: each phase must be as expected.
 fn assert_reported(reported: &[Progress], phases: &[Phase]) {
     let found = reported.chunk_by(|a, b| a.phase == b.phase);
     let found: Vec<&[Progress]> = found.collect();
@@ -81,7 +81,7 @@ fn assert_reported(reported: &[Progress], phases: &[Phase]) {
     }
 }
 
-/// Notes what is told, and breaks off at one of the calls.
+/// Records reports, and stops the operation at one of them.
 fn until<'t>(
     stop_at: usize,
     reported: &'t mut Vec<Progress>,
@@ -103,8 +103,8 @@ fn assert_stopped(error: &Error, expected: &str) {
     assert!(error.to_string().starts_with(expected));
 }
 
-/// Runs an operation that is broken off at its first call, then at later ones, until it comes to its
-/// end. Calls `after` with what it told, after each that was broken off.
+/// Runs an operation that is stopped at its first report, then at later ones, until it completes.
+/// Calls `after` with the reports each time it was stopped.
 fn break_off_by<R>(
     run: &mut dyn FnMut(&mut Callback<'_>) -> Result<R>,
     phases: &[Phase],
@@ -214,7 +214,7 @@ fn cancelled_import_keeps_its_commits() {
     };
     let (report, reported) = break_off_by(&mut run, &[StoringDocuments], &mut after);
     assert_eq!((report.read, reported.len()), (60, 8));
-    // What a broken one has committed is passed over by the next.
+    // The next operation skips what a stopped one has committed.
     let store = Store::in_memory(schema()).unwrap();
     let import = store.import(&stream[..]).transaction_documents(9);
     let stopped = import.on_progress(|progress| match progress.done < 27 {
@@ -293,13 +293,13 @@ fn cancelled_build_leaves_no_file() {
     });
     assert_stopped(&stopped.finish().unwrap_err(), "the build");
     assert_eq!((repeated, count()), (30, 0));
-    // A build goes to another thread, with its callbacks.
+    // A build can move to another thread, with its callbacks.
     let moved = build().on_progress(|_| ControlFlow::Continue(()));
     let finished = std::thread::scope(|scope| scope.spawn(|| moved.finish()).join().unwrap());
     assert_eq!(finished.unwrap().documents, 1_100);
 }
 
-/// Of 4,200 documents, of 9,000 with `RESEMBLANCE_TESTS=all`.
+/// Repairs 4,200 documents, or 9,000 with `RESEMBLANCE_TESTS=all`.
 #[test]
 fn cancelled_repair_leaves_no_file() {
     let documents = trials(4_200, MANY);
@@ -403,7 +403,7 @@ fn cancelled_compaction_leaves_a_sound_store() {
     let is_sound = || stage.assert_alone(documents);
     let (report, _) = break_off("the compaction", &phases, compact_image, is_sound);
     assert!(report.size_after_bytes < report.size_before_bytes);
-    // What is left by one that was broken off is done by the next.
+    // The next repair completes what a stopped one has left.
     std::fs::write(&path, &image).unwrap();
     let mut last = Vec::new();
     for stop_at in 1.. {
@@ -439,8 +439,8 @@ fn clusters_can_be_cancelled() {
     }
 }
 
-/// A panic of the callback is the caller's own, and the store is none the worse for it, though the
-/// engine is on the stack: there a panic is taken for damage.
+/// A panic of the callback reaches the caller, and the store remains usable. The engine is on the
+/// stack at that point, where a panic would otherwise count as damage.
 #[test]
 fn panic_of_a_progress_callback_propagates_and_closes_nothing() {
     let stage = Stage::new(20);

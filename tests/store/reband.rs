@@ -55,7 +55,7 @@ fn stats_of(path: &Path) -> Stats {
 
 type Measures = (Option<u64>, Option<u32>);
 
-/// All that a store can be asked for.
+/// The answers of a store to every kind of query.
 #[derive(Debug, PartialEq)]
 struct Answers {
     schema: Schema,

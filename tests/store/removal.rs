@@ -1,4 +1,4 @@
-//! What is removed stays removed, and the space comes back.
+//! Removed documents stay removed, and their space is reused.
 
 use crate::common::sample::{one_in, trials};
 use crate::common::{Place, Random, append_all, check_clean, remove_all, sealing_after, stats};
@@ -26,9 +26,10 @@ fn table_bytes(stats: &Stats) -> (u64, u64) {
     (of_postings.map(|table| table.total_bytes()).sum(), all)
 }
 
-/// Runs more than a fifth dead are rewritten, one after the other, four documents for each one that is
-/// replaced: a rewrite drops at least a fifth of what it reads, so the dead do not grow beyond a quarter
-/// of the documents and, in the run that is being rewritten, another quarter.
+/// Checks that deleted documents are few. Runs with more than a fifth deleted are rewritten one
+/// after another, four documents for each replaced one. A rewrite drops at least a fifth of what it
+/// reads. Deleted documents are therefore at most a quarter of the documents, plus another quarter
+/// in the run that is being rewritten.
 fn deleted_documents_are_few(stats: &Stats) {
     let dead: u64 = stats.runs.iter().map(|run| run.dead).sum();
     let documents = |run: &resemblance::stats::RunStats| run.last_id - run.first_id + 1;
@@ -70,7 +71,7 @@ fn store_replaced_ten_times_keeps_its_size() {
         let mut store = options.create(place.store(), schema()).unwrap();
         let mut first = (0, 0);
         for version in 0..=10u32 {
-            // Another order each time, so that the dead are spread over all runs.
+            // A different order each time, so that deleted documents are spread over all runs.
             let step = [1, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41][version as usize];
             let order: Vec<u32> = (0..documents()).map(|i| i * step % documents()).collect();
             for documents in order.chunks(batch) {
@@ -88,7 +89,8 @@ fn store_replaced_ten_times_keeps_its_size() {
             if version == 0 {
                 first = now;
             }
-            // A quarter of the documents may be dead, and a run more or less costs a block a lane.
+            // A quarter of the documents may be deleted, and each additional run costs one block
+            // for each lane.
             assert!(
                 now.0 <= 2 * first.0,
                 "postings: {now:?}, at first {first:?}"
@@ -186,7 +188,7 @@ fn documents_without_postings_are_removed_completely() {
     for round in 0..6u64 {
         let first = round * 20;
         for number in 0..20u32 {
-            // Runs of which nothing is left stand between documents without any posting.
+            // Empty runs are between documents without any posting.
             let signature = if number % 8 < 4 {
                 empty.clone()
             } else {

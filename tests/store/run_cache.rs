@@ -1,4 +1,4 @@
-//! What is kept in memory of runs: filters and blocks.
+//! The cache of runs: filters and blocks.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -82,8 +82,8 @@ fn query_without_match_reads_hardly_a_block() {
     }
 }
 
-/// What a second round asks for is in memory, and no page is read for it. Each asks for 700 documents, for 2,000 with
-/// `RESEMBLANCE_TESTS=all`.
+/// A second round of queries finds its data in memory and reads no page. Each round queries 700
+/// documents, or 2,000 with `RESEMBLANCE_TESTS=all`.
 #[test]
 fn cached_blocks_stay_within_the_limit_and_are_found() {
     const DOCUMENTS: u64 = 30_000;
@@ -129,8 +129,8 @@ fn filters_are_coarser_with_little_memory() {
     };
     let postings = DOCUMENTS * BANDS;
     assert!(filter_bytes(64 << 20) > postings * 10 / 8);
-    // 448 KiB for filters: 5 bits for each posting of one and a half times as many documents, of which a run of most of
-    // them has 3.
+    // 448 KiB for filters: 5 bits for each posting of one and a half times the number of documents.
+    // A run of most of them gets 3.
     let few = filter_bytes(1 << 20);
     assert!((postings * 3 / 8..postings * 4 / 8).contains(&few), "{few}");
 }
@@ -164,8 +164,8 @@ fn runs_of_a_rolled_back_transaction_leave_the_cache() {
     check_clean(&place.store());
 }
 
-/// The runs that a merge has ended leave the cache, and an older snapshot still reads them. One document in nine is asked
-/// for, each with `RESEMBLANCE_TESTS=all`.
+/// When a merge has ended, its input runs leave the cache, and an older snapshot still reads them.
+/// Queries one document in nine, or each with `RESEMBLANCE_TESTS=all`.
 #[test]
 fn snapshots_outlive_the_runs_that_they_read() {
     let options = StoreOptions::new().flush_after(500);

@@ -14,7 +14,7 @@ const FAMILIES: [Permutations; 5] = [
     Permutations::Jenkins,
 ];
 
-/// Those whose values say which of two is the lesser.
+/// The kinds whose values can be ordered.
 fn mergeable() -> Vec<MinHash> {
     let families = FAMILIES.map(|family| MinHash::new(64).permutations(family));
     let others = [MinHash::one_pass(64), MinHash::bottom_k(64)];
@@ -48,7 +48,7 @@ fn mismatch<T: std::fmt::Debug>(result: Result<T, impl Into<Error>>, part: &str)
     }
 }
 
-/// A store tells in which part of its recipe a signature was made otherwise.
+/// An error names the part of the recipe in which a signature differs.
 #[test]
 fn signature_error_names_the_differing_part_of_the_recipe() {
     let base = || {
@@ -252,7 +252,8 @@ fn store_of_external_values_refuses_documents() {
     refused(store.sketch_text("a text"), "document");
 }
 
-/// Fills a store of cut values with whole ones, and gives the records' signatures beside these.
+/// Fills a store of cut values with whole ones, and returns the records' signatures with the
+/// original ones.
 fn cut_store(place: &Place, minhash: MinHash) -> (Store, Vec<(Signature, Signature)>) {
     let schema = of(minhash);
     let sketcher = of(minhash.value_bits(32)).sketcher();
@@ -354,7 +355,7 @@ fn shingles_of_a_text_are_weighted_by_frequency() {
         sketcher.features(["a rose", "rose is", "is a"]).unwrap(),
         weighted
     );
-    // Of sets the frequency does not matter.
+    // For sets, the frequency does not matter.
     for minhash in mergeable() {
         let sketcher = of(minhash).sketcher();
         let set = sketcher.features(["a rose", "rose is", "is a"]).unwrap();

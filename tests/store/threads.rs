@@ -1,4 +1,4 @@
-//! Many readers, one writer at a time, and nobody sees half a commit.
+//! Many readers and one writer at a time. No reader sees half a commit.
 
 use std::fmt::Debug;
 use std::hash::Hash;

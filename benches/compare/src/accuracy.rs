@@ -10,8 +10,8 @@ use crate::options::Options;
 
 const SIMILARITIES: [f64; 6] = [0.1, 0.3, 0.5, 0.7, 0.9, 0.95];
 
-/// Features a set, and the share of the pairs that are asked for. The largest are few: their errors
-/// do not depend on the size but for collisions, which a mean of these shows.
+/// The number of features in a set, and the relative number of pairs. The largest sets are few:
+/// their errors depend on the size only through collisions, which the mean over these pairs shows.
 const SIZES: [(u64, f64); 6] = [
     (10, 1.0),
     (100, 1.0),
@@ -27,7 +27,7 @@ const FAMILY_WISE_ERROR: f64 = 0.001;
 /// The other families are slow, and do not differ from the default in more features than these.
 const MOST_FEATURES_OF_FAMILIES: u64 = 10_000;
 
-/// What theory says of the variance of an estimate.
+/// The theoretical variance of an estimate.
 #[derive(Clone, Copy)]
 enum Variance {
     Equal,
@@ -150,7 +150,7 @@ struct Cell {
     variance: f64,
     mean: f64,
     square: f64,
-    /// What the fourth moment may exceed that of a normal error by.
+    /// The amount by which the fourth moment may exceed that of a normal error.
     excess: f64,
     seconds: f64,
 }
@@ -199,7 +199,7 @@ pub fn run(options: &Options) -> Result<()> {
 /// Two sets of `common + each` features that share `common`.
 #[derive(Clone, Copy)]
 struct Shape {
-    /// Of the cell: no features are in two of a kind.
+    /// The number of the cell. No two cells share features.
     number: u64,
     common: u64,
     each: u64,
@@ -304,10 +304,11 @@ fn measure(estimator: &Estimator, shape: Shape, pairs: u64) -> Result<Cell> {
     })
 }
 
-/// Prints a cell, and says whether it agrees with theory: a nearly normal mean of S errors of
-/// variance 1 exceeds √(2 x / S) with probability at most e^-x (Chernoff); the mean of their squares
-/// exceeds 1 + 2 √(x / S) + 2 x / S, or falls below 1 - 2 √(x / S), with as much (Laurent and
-/// Massart 2000), wider by what their fourth moment exceeds a normal one's.
+/// Prints a cell, and returns whether it agrees with theory. The nearly normal mean of S errors of
+/// variance 1 exceeds √(2 x / S) with probability at most e^-x (Chernoff). With the same
+/// probability, the mean of their squares exceeds 1 + 2 √(x / S) + 2 x / S or is below 1 - 2 √(x /
+/// S) (Laurent and Massart 2000). The bounds are widened by the amount by which the fourth moment
+/// exceeds that of a normal error.
 fn report(kind: &Kind, shape: Shape, cell: &Cell, tests: f64) -> bool {
     let x = (2.0 * tests / FAMILY_WISE_ERROR).ln();
     let spread = 2.0 * (x / cell.pairs * (2.0 + cell.excess) / 2.0).sqrt();

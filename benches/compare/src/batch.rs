@@ -1,4 +1,4 @@
-//! What engines are given: batches of documents, or all their rows sorted.
+//! The input of engines: batches of documents, or all their rows in sorted order.
 
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ pub type Record = (u64, String, Vec<u8>);
 
 /// The documents of a batch with what each engine takes of them, made before the clock runs.
 pub struct Batch {
-    /// The number of the first document, from 0. Numbers stand for ids.
+    /// The number of the first document, from 0. Numbers serve as ids.
     pub first: u64,
     pub keys: Vec<Option<String>>,
     pub signatures: Vec<Signature>,
@@ -67,12 +67,12 @@ impl Batch {
     }
 }
 
-/// What a bulk load takes, made piece by piece as it is asked for, so that memory stays small. It
-/// knows how long the making took, and how long the engine has worked in between.
+/// The input of a bulk load. It is generated piece by piece on demand, so that memory stays small.
+/// It measures how long the generation took, and how long the engine worked in between.
 pub struct Input {
     pub form: Form,
     pub documents: u64,
-    /// Whether the records are wanted by others than the store, too.
+    /// True if engines other than the store also need the records.
     pub with_records: bool,
     size: u64,
     limit: Duration,
@@ -112,7 +112,7 @@ impl Input {
         self.started.elapsed() - self.making - self.sorting
     }
 
-    /// Where the system does not tell the memory, there is no limit to it.
+    /// If the system does not report the memory, there is no limit.
     fn must_stop(&mut self) -> bool {
         let memory = resident_bytes().unwrap_or(0);
         self.stopped |= self.worked() > self.limit || memory > self.memory_limit_bytes;

@@ -1,4 +1,4 @@
-//! All documents at once, in every engine's own fastest way.
+//! Loads all documents at once, in the fastest way that each engine offers.
 
 use crate::Result;
 use crate::batch::Input;

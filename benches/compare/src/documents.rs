@@ -14,12 +14,12 @@ pub const BANDS: u16 = 20;
 /// Bits of a band's code.
 pub const CODE_BITS: u8 = 40;
 
-/// What a document consists of.
+/// The parts of a document.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// As little as there can be beside the postings: one value a band, no key.
+    /// Postings only: one value for each band, and no key.
     Postings,
-    /// What a user stores: 128 values and a key.
+    /// A typical document: 128 values and a key.
     Records,
 }
 
@@ -107,7 +107,7 @@ pub fn batches(numbers: Range<u64>, size: u64) -> impl Iterator<Item = Range<u64
     starts.map(move |start| start..start.saturating_add(size).min(numbers.end))
 }
 
-/// What is asked for, in the forms that engines take.
+/// A query, in the forms that engines accept.
 pub struct Probe {
     pub signature: Signature,
     pub codes: Vec<u64>,

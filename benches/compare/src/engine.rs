@@ -1,4 +1,4 @@
-//! What takes part, behind one face.
+//! The interface of all engines in the comparison.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -48,13 +48,13 @@ pub trait Engine {
     /// The numbers of the documents that share a band with a probe, ascending.
     fn candidates(&self, probe: &Probe) -> Result<Vec<u64>>;
 
-    /// The same of many probes at once; `None` if the engine has no such thing.
+    /// Answers many probes in one call. Returns `None` if the engine has no such call.
     fn candidates_many(&self, _: &[Probe]) -> Option<Result<Vec<Vec<u64>>>> {
         None
     }
 
-    /// What it has to say about itself after loading; and bytes of a document's postings alone
-    /// where it keeps more.
+    /// Returns lines for the report after loading, and the bytes of a document's postings if the
+    /// engine stores more than postings.
     fn inspect(&self) -> Result<(Vec<String>, Option<f64>)> {
         Ok((Vec::new(), None))
     }

@@ -38,7 +38,8 @@ impl Fjall {
         })
     }
 
-    /// Waits until nothing is at work for a while: what is asked for begins a little later.
+    /// Waits until the engine has been idle for a while, because requested work begins a little
+    /// later.
     fn wait_until_idle(&self) {
         let mut idle = 0;
         while idle < IDLE_POLLS {
@@ -129,7 +130,7 @@ impl Engine for Fjall {
         Ok(ids)
     }
 
-    /// The memtable goes into a table first: without the log, all is there.
+    /// Flushes the memtable to a table first, because there is no log.
     fn close(mut self: Box<Self>) -> Result<()> {
         self.reader = None;
         self.keyspace.rotate_memtable_and_wait()?;

@@ -1,5 +1,5 @@
-//! Durable calls of many threads: gathered by the store, each with a sync of its own, and in explicit
-//! transactions.
+//! Measures durable calls of many threads: grouped by the store, each with a separate sync, and in
+//! explicit transactions.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -41,7 +41,7 @@ enum Way {
     Grouped,
     /// The same, in groups of one: a transaction and a sync a call.
     Single,
-    /// One thread, a transaction of as many documents as there are threads, all in one call.
+    /// One thread inserts one document for each thread in one call and one transaction.
     Many,
     /// The same, a call a document.
     Each,
@@ -148,7 +148,7 @@ struct Place {
     next: u64,
 }
 
-/// What turns with one number of threads came to.
+/// The results of the turns with one number of threads.
 #[derive(Default)]
 struct Sample {
     calls: u64,

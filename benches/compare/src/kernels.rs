@@ -43,7 +43,7 @@ const FAMILIES: [Permutations; 5] = [
 
 type Measured = Box<dyn FnMut(&[u64])>;
 
-/// What is measured, by name, with the nanoseconds a feature so far.
+/// A kernel to measure: its name, and the nanoseconds for each feature so far.
 struct Case {
     name: String,
     run: Measured,

@@ -11,8 +11,8 @@ use crate::outcome::{Answers, Commit, Figure, Message, Outcome};
 use crate::process::{peak_bytes, resident_bytes, written_bytes};
 use crate::table::grouped;
 
-/// Where figures go: to the process that started this one and gives it turns, or, without one,
-/// into a table of its own.
+/// Sends figures to the process that started this one and schedules it. Without such a process,
+/// prints them as a table.
 pub struct Link {
     turns: bool,
     outcome: Outcome,
@@ -30,7 +30,7 @@ impl Link {
         self.outcome
     }
 
-    /// Waits for a turn, and returns what comes with it.
+    /// Waits for a turn, and returns the message that begins it.
     fn wait(&self) -> Result<String> {
         let mut line = String::new();
         if self.turns && std::io::stdin().read_line(&mut line)? == 0 {
@@ -55,7 +55,7 @@ impl Link {
         self.wait().map(drop)
     }
 
-    /// Waits until all others have come to this point as well.
+    /// Waits until all other processes have reached the same point.
     pub fn meet(&mut self) -> Result<()> {
         self.send(Message::Meet)?;
         self.wait().map(drop)
@@ -105,8 +105,8 @@ impl Link {
         self.cost(format!("peak resident memory, {when}, MiB"), mebibytes)
     }
 
-    /// What probes found among the documents below a number. At least a share of them must find
-    /// something there.
+    /// Sends what probes found among the documents below a number. At least a share of the probes
+    /// must find something there.
     pub fn answers(
         &mut self,
         label: &str,
@@ -135,7 +135,7 @@ impl Link {
     }
 }
 
-/// How a run of commits goes.
+/// The sizes and limits of a run of commits.
 pub struct Commits {
     pub documents: u64,
     /// Documents a commit.
@@ -150,8 +150,8 @@ impl Commits {
         format!("{} a commit", grouped(self.size as f64))
     }
 
-    /// Inserts documents from `first` on, a commit at a time, until all are in or a limit is
-    /// reached. Returns the number of the next document. `insert` says how long a commit took.
+    /// Inserts documents in commits, beginning with `first`, until all are inserted or a limit is
+    /// reached. Returns the number of the next document. `insert` returns the duration of a commit.
     pub fn run(
         &self,
         options: &Options,
@@ -199,7 +199,7 @@ fn must_stop(options: &Options, spent: Duration) -> Result<Option<String>> {
     Ok((memory > limit).then_some(why))
 }
 
-/// How long something takes, and what comes of it.
+/// Runs a function, and returns its result and duration.
 pub fn timed<T>(run: impl FnOnce() -> Result<T>) -> Result<(T, Duration)> {
     let start = Instant::now();
     let value = run()?;

@@ -11,10 +11,10 @@ use crate::process::{allocated_bytes, written_bytes};
 use crate::race;
 use crate::report::{self, microseconds, percentile};
 
-/// Where other engines have a form of their own.
+/// The engines that have a separate form for records.
 const OF_RECORDS: [Kind; 3] = [Kind::Resemblance, Kind::Sqlite, Kind::SqliteSorted];
 
-/// What takes less is no work.
+/// A step that takes less time did no work.
 const NOTHING_LEFT: Duration = Duration::from_millis(100);
 
 /// The names of all engines that keep postings.
@@ -82,8 +82,8 @@ pub fn alone(kind: Kind, options: &Options, link: &mut Link) -> Result<()> {
     finish(kind, engine, options, reached, link)
 }
 
-/// Inserts as many documents as the options say, from `first` on, and returns the number of the
-/// next.
+/// Inserts the number of documents that the options set, beginning with `first`, and returns the
+/// number of the next.
 pub fn insert(
     kind: Kind,
     engine: &mut dyn Engine,
@@ -121,7 +121,7 @@ pub fn probe_warm(
     link.answers("probes of all kinds", reached, 0.5, answers)
 }
 
-/// What the engine says about itself, and its size on disk.
+/// Reports what the engine says about itself, and its size on disk.
 pub fn finish(
     kind: Kind,
     engine: Box<dyn Engine>,

@@ -1,5 +1,5 @@
-//! The nearest documents: recall, signatures read and time, on real texts beside brute force and an LSH
-//! forest, and on a large store of generated signatures.
+//! Measures searches for the nearest documents: recall, signatures read and time. Uses real texts,
+//! compared with brute force and an LSH forest, and a large store of generated signatures.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -18,7 +18,7 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 use crate::Result;
 use crate::options::Options;
 
-/// So many are asked for.
+/// The number of documents to search for.
 const N: usize = 10;
 
 /// Trees and depth of datasketch's `MinHashLSHForest(num_perm=128)`.
@@ -53,14 +53,14 @@ fn texts(path: &Path) -> Result<Vec<String>> {
     Ok(texts)
 }
 
-/// What answers cost, and what was found of what is there.
+/// The cost of answers, and how many of the right documents they contain.
 #[derive(Default)]
 struct Tally {
     answers: usize,
     times: Vec<Duration>,
     signatures: usize,
     scans: usize,
-    /// Of the documents from a similarity on.
+    /// The number of right documents found, from two similarities upwards.
     found: [usize; 2],
     present: [usize; 2],
 }
@@ -69,8 +69,8 @@ struct Tally {
 const COUNTED_FROM: [f64; 2] = [0.5, 0.3];
 
 impl Tally {
-    /// Counts what an answer has of the exact nearest, which are sorted. A document that is as near as the
-    /// last of them stands for any other.
+    /// Counts how many of the exact nearest documents, which must be sorted, an answer contains. A
+    /// document as near as the last of them counts in place of another.
     fn add(&mut self, ids: &[u64], exact: &[f64], own: u64) {
         self.answers += 1;
         let mut sorted: Vec<f64> = (0..)
@@ -186,8 +186,8 @@ impl Inverted {
     }
 }
 
-/// The answer of an LSH forest: documents by the length of the prefix that they share in any tree, in
-/// the order in which datasketch comes by them, tree by tree.
+/// Returns the answer of an LSH forest: documents by the length of the prefix that they share in
+/// some tree, in the order in which datasketch visits them, tree by tree.
 fn forest(signatures: &[Vec<u32>], own: usize) -> Vec<u64> {
     let mut depths: Vec<(usize, usize, u64)> = Vec::new();
     for (id, other) in signatures.iter().enumerate().filter(|(id, _)| *id != own) {

@@ -117,7 +117,7 @@ impl Engine for Ours {
     }
 }
 
-/// Bytes of the postings of a document that is in a run; `None` if there is none.
+/// Returns the bytes of a document's postings in runs, or `None` without runs.
 pub fn posting_bytes(stats: &Stats) -> Option<f64> {
     let tables = stats.tables.iter();
     let postings = tables.filter(|table| POSTING_TABLES.contains(&table.name.as_str()));

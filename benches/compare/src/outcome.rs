@@ -1,4 +1,4 @@
-//! What a measurement says, and what becomes of it.
+//! The results of a measurement, and the messages that carry them.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,10 +21,10 @@ pub struct Figure {
     pub more_is_better: bool,
 }
 
-/// What was found, for comparison with what others find.
+/// The answers of one engine, for comparison with those of others.
 #[derive(Serialize, Deserialize)]
 pub struct Answers {
-    /// What was asked.
+    /// A description of the queries.
     pub label: String,
     /// How many documents there were.
     pub below: u64,
@@ -48,7 +48,7 @@ pub enum Message {
     Holds(u64),
     /// It has had its turn.
     Turn,
-    /// It has had its turn, and wants the others to come as far.
+    /// The engine has finished its turn, and waits for the others.
     Meet,
 }
 
@@ -104,7 +104,7 @@ impl Outcome {
 }
 
 impl Answers {
-    /// What would have been found among the first `below` documents.
+    /// Returns the answers restricted to the first `below` documents.
     fn among(&self, below: u64) -> Vec<Vec<u64>> {
         let found = self.found.iter();
         if self.whole {

@@ -13,7 +13,7 @@ pub fn pack((band, code, id): Row) -> Key {
     key
 }
 
-/// What the keys of all documents under a code begin with.
+/// Returns the prefix of the keys of all documents with a code.
 pub fn prefix(band: u16, code: u64) -> [u8; 10] {
     let mut prefix = [0; 10];
     let (front, back) = prefix.split_at_mut(2);

@@ -16,7 +16,7 @@ use crate::report::{self, microseconds, percentile};
 /// Probes between one drop of the page cache and the next.
 const COLD_PROBES: u64 = 25;
 
-/// Probes that are asked at once.
+/// The number of probes in a batch.
 const BATCH_PROBES: usize = 10_000;
 
 pub fn run(options: &Options) -> Result<()> {
@@ -67,7 +67,7 @@ pub fn alone(kind: Kind, options: &Options, link: &mut Link) -> Result<()> {
         options,
     };
     engine = asked.all("as loaded", engine, link)?;
-    // What was loaded at once is compact already.
+    // A bulk load is already compact.
     if kind.is_durable() && !options.bulk {
         engine.close()?;
         kind.compact(&options.folder)?;
@@ -159,7 +159,7 @@ impl Asked<'_> {
     }
 }
 
-/// One by one, and many at once. Returns what was found.
+/// Probes one by one, then in batches. Returns what was found.
 fn warm(
     label: &str,
     engine: &dyn Engine,

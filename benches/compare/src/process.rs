@@ -1,4 +1,4 @@
-//! What the system says about this process and its files.
+//! Reads what the system reports about this process and its files.
 
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
@@ -31,7 +31,7 @@ pub fn resident_bytes() -> Result<u64> {
     Ok(field("/proc/self/status", "VmRSS")? << 10)
 }
 
-/// The memory of this process that is no file's.
+/// Returns the memory of this process that is not mapped from files.
 pub fn anonymous_bytes() -> Result<u64> {
     Ok(field("/proc/self/status", "RssAnon")? << 10)
 }
@@ -41,15 +41,16 @@ pub fn available_bytes() -> Result<u64> {
     Ok(field("/proc/meminfo", "MemAvailable")? << 10)
 }
 
-/// Bytes that the process, in all its threads, has handed to calls that write; nothing where the system
-/// does not count them. It counts what goes to pipes as well, and not what a file system writes of its
-/// own. The bytes that reach a disk are fewer where a page is written again before it gets there, and
-/// belong to whom the system has write it.
+/// Returns the number of bytes that all threads of the process have passed to write calls, or 0 if
+/// the system does not count them. The number includes writes to pipes, and excludes what a file
+/// system writes by itself. Fewer bytes reach a disk if a page is rewritten in between, and the
+/// system may attribute them to another process.
 pub fn written_bytes() -> u64 {
     field("/proc/self/io", "wchar").unwrap_or(0)
 }
 
-/// Calls that read, the two of this question among them, and bytes that had to come from a disk.
+/// Returns the number of read calls, including two of this function, and the number of bytes that
+/// came from a disk.
 pub fn reads() -> (u64, u64) {
     let text = std::fs::read_to_string("/proc/self/io").unwrap_or_default();
     let count = |name| find(&text, name).unwrap_or(0);
@@ -80,7 +81,8 @@ pub fn allocated_bytes(folder: &Path) -> Result<u64> {
     Ok(bytes)
 }
 
-/// Makes the next reads of the files in a folder come from the disk. Returns how.
+/// Makes the next reads of the files in a folder come from disk. Returns a description of the
+/// method.
 pub fn drop_page_cache(folder: &Path) -> Result<&'static str> {
     rustix::fs::sync();
     if std::fs::write("/proc/sys/vm/drop_caches", "1").is_ok() {

@@ -1,4 +1,4 @@
-//! Engines beside each other: each in a process of its own, one working at a time.
+//! Runs engines side by side, each in a separate process, one at a time.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -12,7 +12,7 @@ use crate::outcome::{Message, Outcome};
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Ready,
-    /// Until all others have come as far.
+    /// The engine waits for the others to reach the same point.
     Waiting,
     Ended,
 }
@@ -31,7 +31,7 @@ struct Racer {
 impl Drop for Racer {
     fn drop(&mut self) {
         if self.state != State::Ended {
-            // Neither fails unless the process is gone, which is what is wanted.
+            // Both fail only if the process has already ended, which is the goal.
             let _ = self.child.kill();
             let _ = self.child.wait();
         }
@@ -66,8 +66,8 @@ impl Racer {
         Ok(kill_process(Pid::from_child(&self.child), signal)?)
     }
 
-    /// Lets it work until it has had enough.
-    /// It is told how many documents all hold, once that is known.
+    /// Lets the engine work for one turn. Sends it the number of documents that all engines hold,
+    /// if that is known.
     fn turn(&mut self, held: Option<u64>) -> Result<()> {
         self.signal(Signal::CONT)?;
         let held = held.map_or(String::new(), |held| held.to_string());
@@ -97,8 +97,8 @@ impl Racer {
     }
 }
 
-/// Measures engines in turns: each is first as often as the others. `more` are arguments that the
-/// processes get besides those of this one.
+/// Measures engines in turns, so that each is first equally often. `more` are arguments for the
+/// processes in addition to those of this one.
 pub fn run(options: &Options, engines: &[String], more: &[String]) -> Result<Vec<Outcome>> {
     let folder = tempfile::tempdir_in(&options.folder)?;
     let inside = options.inside(folder.path());

@@ -19,7 +19,7 @@ const FORM: Form = Form::Records;
 
 const MIB: f64 = (1 << 20) as f64;
 
-/// What one round did.
+/// The results of one round.
 #[derive(Default)]
 struct Round {
     times: Vec<Duration>,

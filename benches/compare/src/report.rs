@@ -131,7 +131,7 @@ fn add_commits(table: &mut Table, outcomes: &[Outcome], phase: &str) {
 
 /// The rows of what commits take one by one.
 fn add_samples(table: &mut Table, all: &[&[Commit]], phase: &str) {
-    // Those of one document are small.
+    // The figures for single documents are small.
     let single = all.iter().flat_map(|one| one.iter());
     let (time_unit, size_unit, unit) = match single.clone().all(|one| one.documents == 1) {
         true => ("us", "KB", 1e3),

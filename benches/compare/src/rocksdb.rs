@@ -20,28 +20,30 @@ use crate::engine::{Engine, cache_bytes};
 use crate::packed::{document, pack, prefix};
 use crate::process::allocated_bytes;
 
-/// Of a filter with Bloom's rate of errors. A Ribbon filter takes seven.
+/// The number of bits of each entry in a filter, at the error rate of a Bloom filter. A Ribbon
+/// filter takes seven.
 const FILTER_BITS: f64 = 10.0;
 
 const BLOCK_BYTES: usize = 4096;
 
-/// Of an index or a filter. Fewer of them are searched for on the way to a posting than if they
-/// were as small as those of postings.
+/// The block size of indexes and filters. With larger blocks than those of postings, a search reads
+/// fewer of them.
 const METADATA_BLOCK_BYTES: usize = 16 << 10;
 
 const MEMTABLE_BYTES: usize = 64 << 20;
 
-/// Those that are flushed among them: commits need not wait for a flush.
+/// The number of memtables, including those that are being flushed: commits need not wait for a
+/// flush.
 const MEMTABLES: i32 = 4;
 
-/// Of the memtable, for its filter: about ten bits an entry.
+/// The share of the memtable for its filter, about ten bits for each entry.
 const MEMTABLE_FILTER_SHARE: f64 = 0.03;
 
-/// Rows of a file that is ingested: about as many as there are in one of 64 MiB, which compactions
-/// write.
+/// The number of rows in a file to ingest: about the number in a 64 MiB file, as compactions write
+/// it.
 const FILE_ROWS: usize = 3_000_000;
 
-/// As many as RocksDB has by default.
+/// RocksDB's default number of levels.
 const LEVELS: usize = 7;
 
 const IDLE_POLLS: u32 = 5;
@@ -86,7 +88,7 @@ impl RocksDb {
         Ok(value.ok_or("a property is missing")?.parse()?)
     }
 
-    /// The version of the library, as it writes it beside its options.
+    /// Returns the version of the library, which it writes beside its options.
     fn version(&self) -> Result<String> {
         for entry in std::fs::read_dir(self.database.path())? {
             let path = entry?.path();
@@ -179,7 +181,7 @@ pub fn compact(path: &Path) -> Result<()> {
     let all: Option<&[u8]> = None;
     rocksdb.database.compact_range_opt(all, all, &options);
     rocksdb.wait_until_idle()?;
-    // Its own errors are not told.
+    // The library does not report its errors.
     for level in 0..LEVELS - 1 {
         if rocksdb.files_at_level(level)? > 0 {
             return Err(format!("level {level} is not compacted").into());
@@ -259,7 +261,7 @@ impl Engine for RocksDb {
         Ok((vec![format!("files by level: {levels:?}")], None))
     }
 
-    /// The memtable goes into a table first: without the log, all is there.
+    /// Flushes the memtable to a table first, because there is no log.
     fn close(self: Box<Self>) -> Result<()> {
         self.database.flush()?;
         self.wait_until_idle()

@@ -71,7 +71,8 @@ fn one_by_one(options: &Options) -> Commits {
     }
 }
 
-/// Pages of a file of its own written durably, one by one, when the engines commit documents so.
+/// Measures durable writes of single pages to a separate file, for comparison with engines that
+/// commit documents that way.
 pub fn sync_alone(options: &Options, link: &mut Link) -> Result<()> {
     link.settings("no engine: one page of 4096 bytes written in place and fdatasync".into())?;
     let file = File::create(options.folder.join("pages"))?;

@@ -83,7 +83,7 @@ impl Table {
         }
     }
 
-    /// Ratios stand in brackets, save those of the first engine to itself.
+    /// Prints the table. Ratios are in brackets, except those of the first engine to itself.
     pub fn print(&self) {
         let mut lines = vec![(String::new(), self.columns.clone())];
         for (label, cells) in &self.rows {

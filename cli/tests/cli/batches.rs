@@ -1,14 +1,15 @@
-//! Corpora of several batches: what is looked up together comes out as if it came alone.
+//! Corpora of several batches. Looking documents up together gives the same result as looking them
+//! up alone.
 
 use crate::support::{Folder, edited, line, text};
 
-/// So many that each verb has more than one batch: some come twice, and some are near others. With
-/// the lines of those that are unlike all before them.
+/// Returns a corpus that gives each command more than one batch. Some documents occur twice, and
+/// some are near others. Also returns the lines of those that are near no earlier document.
 fn corpus() -> (String, Vec<String>) {
     let mut lines = String::new();
     let mut firsts = Vec::new();
     for number in 0..6_000 {
-        // the copies stand in the same batch, in the next one, and far behind
+        // the copies are in the same batch, in the next one, and far behind
         let (source, is_copy) = match number {
             n if n % 10 == 9 => (n - 3, true),
             n if n % 1_000 == 998 && n > 4_096 => (n - 4_093, true),

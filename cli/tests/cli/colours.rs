@@ -1,4 +1,4 @@
-//! Colours: on a terminal alone, unless somebody says otherwise, and never from what is read.
+//! Colours appear only on terminals unless an option says otherwise, and never come from the input.
 
 use crate::support::{Folder, line, mixed, ran, text};
 
@@ -108,7 +108,7 @@ fn terminal_output_has_colours_and_escapes_control_characters() {
         let listed = on_terminal("list s.rsm", variable).unwrap();
         assert!(!listed.contains(BOLD), "{listed:?}");
     }
-    // What texts share is green, and no text is.
+    // Shared text is green, and other text is not.
     let explained = on_terminal("explain a a-near --corpus c.jsonl", none).unwrap();
     assert!(explained.contains("\u{1b}[32m"), "{explained:?}");
     assert!(!explained.contains("\\x1B["), "{explained:?}");

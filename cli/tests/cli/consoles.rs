@@ -1,8 +1,8 @@
 //! Runs the console blocks of the documents and the transcripts of `tests/transcripts`, and compares what commands print with what
 //! is shown.
 //!
-//! In a document, a command that shows nothing has to end with an exit code of 0 or 1. A shown line `...` stands for all further
-//! lines, and `[..]` for any part of a line.
+//! In a document, a command without shown output must end with an exit code of 0 or 1. A shown line
+//! `...` matches all further lines, and `[..]` matches any part of a line.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -202,8 +202,9 @@ fn shown_for<'a>(shown: &'a [String], printed: &'a str) -> &'a str {
         .map_or(printed, String::as_str)
 }
 
-/// Runs the sections of the transcript `name`, each in an empty folder. A command goes on in lines that begin with `>`, and prints
-/// what is shown below it up to the next blank line. A heading may name in brackets what its section needs.
+/// Runs the sections of the transcript `name`, each in an empty folder. A command continues in
+/// lines that begin with `>`, and must print the lines below it, up to the next blank line. A
+/// heading may name in brackets what its section requires.
 ///
 /// `RESEMBLANCE_WRITE=1` writes what is printed into the transcript, where it differs.
 fn replay(name: &str) {
@@ -308,7 +309,7 @@ fn follow(path: &str, fixtures: &str) {
         let is_right = if is_compared {
             code == Some(0) && agrees(&step.shown, printed.trim_end())
         } else {
-            // 1 says that nothing was found, or that documents were lost.
+            // 1 means that nothing was found, or that documents were lost.
             matches!(code, Some(0 | 1))
         };
         if !is_right {

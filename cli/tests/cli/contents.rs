@@ -1,4 +1,4 @@
-//! What a store holds, in full, to be compared.
+//! The full contents of a store, for comparison.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,7 +15,8 @@ pub struct Held {
 }
 
 impl Held {
-    /// What the file holds, after it was repaired if it has to be; `None` without a file.
+    /// Returns the contents of the file, after repairing it if necessary. Returns `None` without a
+    /// file.
     pub fn of(path: &Path) -> Option<Self> {
         let store = match Store::open(path) {
             Err(Error::NotFound { .. }) => return None,

@@ -1,4 +1,4 @@
-//! What counts as a corpus.
+//! Which arguments count as a corpus.
 
 #[cfg(not(feature = "remote"))]
 #[test]

@@ -73,7 +73,8 @@ fn dedup_and_clusters_agree_with_pairs() {
     assert_eq!(found, expected);
 }
 
-/// A share of the documents tells how many of all of them go, although it has few of the pairs.
+/// A sample shows what share of all documents would be removed, although it contains few of the
+/// pairs.
 #[test]
 fn dry_run_of_a_sample_estimates_removals() {
     let folder = Folder::new();

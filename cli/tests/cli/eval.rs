@@ -29,8 +29,9 @@ fn number(measures: &Measures, name: [&str; 3]) -> f64 {
     text(measures, name).parse().unwrap()
 }
 
-/// Pairs of texts of words of their own, the second with its first `changed` of 104 words replaced:
-/// of 100 shingles 100 - changed are shared (changed is 1 or more), so that J = (100 - c) / (100 + c).
+/// Returns pairs of texts that share words with no other pair. The second text has the first
+/// `changed` of its 104 words replaced. With `changed` = c of at least 1, 100 - c of 100 shingles
+/// are shared, so J = (100 - c) / (100 + c).
 fn pairs(count: u64, changed: u64) -> String {
     let mut corpus = String::new();
     for pair in 0..count {
@@ -66,8 +67,8 @@ fn eval_compares_exact_similarities_with_results() {
             (shown - expected).abs() < 1e-3,
             "{item}: {shown}, {expected}"
         );
-        // Pairs of documents of their own are independent: 5 deviations of a binomial, and one
-        // pair where hardly any is missed.
+        // Pairs that share no words are independent: the bound is 5 deviations of a binomial, plus
+        // one pair where hardly any is missed.
         let share = get(["exact", item, "candidate_recall"]);
         let deviation = (expected * (1.0 - expected) / 100.0).sqrt();
         assert!(
@@ -139,8 +140,8 @@ fn eval_compares_kinds_and_sizes() {
             (get("pairs"), get("half_pairs"), get("seeds")),
             (pair_count, pair_count, 4.0)
         );
-        // Of n estimates: the mean within 5 of its deviations, theory / sqrt(n); the root mean square within 5 of its
-        // relative deviations, 1 / sqrt(2 n).
+        // With n estimates, the mean must be within 5 of its deviations, theory / sqrt(n), and the
+        // root mean square within 5 of its relative deviations, 1 / sqrt(2 n).
         let relative = 5.0 / (2.0 * estimates).sqrt();
         let theory = get("theory");
         assert!(
@@ -268,7 +269,7 @@ fn eval_draws_every_figure_for_any_corpus() {
         .run(&format!("{eval} --figures f"))
         .expect(4)
         .says(&["exists"]);
-    // Of documents that have nothing in common there is less to draw.
+    // If documents have nothing in common, there is less to draw.
     folder.write("apart.jsonl", crate::support::distinct(0..5));
     let ran = folder.run("eval apart.jsonl --figures g").expect(0);
     assert!(ran.stderr.contains("cannot be compared"), "{}", ran.stderr);

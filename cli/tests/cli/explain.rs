@@ -105,7 +105,7 @@ fn explain_marks_shared_parts_of_two_texts() {
     folder.run(&html).expect(4);
 }
 
-/// Signatures that count shingles stand beside similarities that count them, too.
+/// Signatures that count shingles are shown beside similarities that also count them.
 #[test]
 fn explain_shows_similarities_of_counted_shingles() {
     let folder = Folder::new();
@@ -241,8 +241,8 @@ fn removed_table(page: &str) -> Vec<Vec<String>> {
         .collect()
 }
 
-/// The report is about the run of dedup that has its options: as many documents go, and those that are least
-/// like their survivors go for these.
+/// The report shows what dedup with the same options does: it removes the same number of documents,
+/// and the listed documents have the same survivors.
 #[test]
 fn a_report_drops_what_dedup_drops() {
     let folder = Folder::new();
@@ -328,7 +328,7 @@ fn a_report_drops_what_dedup_drops() {
         let expected: Vec<Vec<String>> = dropped
             .into_iter()
             .map(|of| match of.get(3) {
-                // Where nothing is exact, the name of the column says so.
+                // If nothing is exact, the name of the column says so.
                 Some(&"estimate") if options.contains(&"--against") => {
                     vec![of[0].into(), of[1].into(), format!("{} (estimate)", of[2])]
                 }

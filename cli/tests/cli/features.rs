@@ -1,4 +1,4 @@
-//! Documents that are no texts: features, weights, hashes and ready-made signatures in JSON Lines.
+//! Documents other than texts: features, weights, hashes and signatures in JSON Lines.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -44,15 +44,15 @@ fn filled() -> Folder {
 struct Scenario {
     arguments: Vec<String>,
     before: Folder,
-    /// What it makes or changes.
+    /// The path that it creates or changes.
     output: &'static str,
-    /// What is at its place before, and after each commit.
+    /// The contents of that path before, and after each commit.
     states: Vec<Contents>,
     /// Room in bytes with which it surely succeeds.
     most_bytes: u64,
 }
 
-/// What is at a place: nothing, a store, or another file.
+/// The contents of a path: nothing, a store, or another file.
 #[derive(PartialEq)]
 enum Contents {
     Nothing,
@@ -73,7 +73,7 @@ impl Scenario {
     fn new(before: &Folder, arguments: &str, output: &'static str) -> Self {
         let arguments: Vec<&str> = arguments.split(' ').collect();
         let mut states = vec![contents(&before.path(output))];
-        // What several commits leave is what they make of a shorter corpus.
+        // The result of several commits equals that of a shorter corpus.
         let lines = before.read_text("c.jsonl");
         let lines: Vec<&str> = lines.split_inclusive('\n').collect();
         let commits = match arguments[0] {
@@ -102,8 +102,8 @@ impl Scenario {
         self.arguments.iter().map(String::as_str).collect()
     }
 
-    /// Looks at what a run has left that may have failed; whether it has. `errors`: what the message
-    /// may say.
+    /// Checks what a run that may have failed has left, and returns whether it has failed. `errors`
+    /// are the texts that its message may contain.
     fn verify(&self, ran: &Ran, output: &Path, names: &[String], errors: &[&str]) -> bool {
         let found = contents(output);
         let command = self.arguments.join(" ");
@@ -132,7 +132,7 @@ impl Scenario {
         true
     }
 
-    /// What completes the work after a failure.
+    /// Returns the command that completes the work after a failure.
     fn again(&self, ran: &Ran) -> Vec<String> {
         let skip = ran.stderr.split_once("--skip ");
         let skip = skip.map(|(_, skip)| format!("--skip {}", skip.trim_end()));
@@ -207,7 +207,8 @@ fn file_size_limit_loses_no_committed_document() {
     assert!(failed > 0 && failed < tried);
 }
 
-/// A file system in memory that only the processes within see; it goes with the one that holds it.
+/// A file system in memory, visible only to the processes in its namespace. It disappears with the
+/// process that holds it.
 struct SmallDisk {
     holder: Child,
     place: PathBuf,
@@ -280,7 +281,7 @@ impl SmallDisk {
         names
     }
 
-    /// Makes it what a folder is, with so much room besides.
+    /// Makes its contents equal to a folder, and leaves this number of bytes free.
     fn fill(&self, folder: &Folder, room_bytes: u64) {
         self.resize(64 << 20);
         for name in self.names() {
@@ -402,8 +403,8 @@ fn full_temporary_folder_loses_no_committed_document() {
     assert!(failed >= 4, "{failed}");
 }
 
-/// A store without any room in it, left by a killed process on a full disk: repairing it succeeded,
-/// closing it did not, and the next opening asked for the repair again.
+/// A killed process left a store without any room on a full disk. Repairing it once succeeded, but
+/// closing it failed, and the next opening required the repair again.
 #[test]
 fn store_is_readable_on_a_full_disk() {
     let Some(disk) = SmallDisk::mount() else {

@@ -1,4 +1,4 @@
-//! The same documents give the same pairs, however they came into the store.
+//! The same documents give the same pairs, in whatever way they entered the store.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! --job: a run that was stopped goes on, and its result is that of a run that was not.
+//! --job: a run that was stopped continues, and its result is that of an uninterrupted run.
 
 use std::fs::{File, FileTimes};
 use std::time::Instant;
@@ -52,7 +52,7 @@ const DEDUP: [&str; 10] = [
     "--skip-bad",
     "--threshold",
     "0.85",
-    // A kill may come between the outputs.
+    // A kill may happen between the outputs.
     "--force",
 ];
 
@@ -87,7 +87,7 @@ fn job_killed_at_any_moment_resumes_to_the_same_bytes() {
 
     let (mut killed, mut state, mut taken_over) = (0, 0x9e37_79b9_u64, Vec::new());
     let is_in_the_midst = |count: &u64| (1..=SHARDS).contains(count);
-    // Where the machine is busy with something else, most kills come before the first file or after the last.
+    // On a busy machine, most kills happen before the first file or after the last.
     while killed < kills || killed < 10 * kills && !taken_over.iter().any(is_in_the_midst) {
         let folder = before.copy();
         let mut is_done = false;
@@ -117,7 +117,7 @@ fn job_killed_at_any_moment_resumes_to_the_same_bytes() {
             taken_over.push(said.parse::<u64>().unwrap());
         }
         let mut found = made(&folder);
-        // A killed run may leave what it had not given its name yet, as the help says.
+        // A killed run may leave files that it had not renamed yet, as the help says.
         found.retain(|(name, _)| !name.starts_with("out/.resemblance-"));
         assert!(found == expected, "kill {killed}");
     }
@@ -127,7 +127,7 @@ fn job_killed_at_any_moment_resumes_to_the_same_bytes() {
     assert!(taken_over.iter().any(is_in_the_midst), "{taken_over:?}");
 }
 
-/// Changes a file so that neither its length nor its time tells.
+/// Changes a file without changing its length or its time.
 fn alter(folder: &Folder, name: &str) {
     let path = folder.path(name);
     let modified = std::fs::metadata(&path).unwrap().modified().unwrap();

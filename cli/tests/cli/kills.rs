@@ -1,7 +1,7 @@
 //! The tool is killed without warning, at moments spread over its work: what it has acknowledged is
 //! there, nothing is there by halves, and the same command completes the work.
 //!
-//! `RESEMBLANCE_KILLS` says how often each command is killed; if not told otherwise once, 3 times with
+//! `RESEMBLANCE_KILLS` sets how often each command is killed: by default once, or 3 times with
 //! `RESEMBLANCE_TESTS=all`.
 
 use std::process::ExitStatus;
@@ -77,11 +77,11 @@ struct Scenario<'a> {
     before: Folder,
     arguments: Vec<&'a str>,
     store: &'a str,
-    /// What the store holds before, and after each commit.
+    /// The contents of the store before, and after each commit.
     states: Vec<Option<Held>>,
-    /// How many commits the command says that it has made.
+    /// Returns the number of commits that the command has reported.
     acknowledged: fn(&Ran) -> usize,
-    /// What completes the work after so many commits.
+    /// Returns the command that completes the work after a number of commits.
     resume: fn(&[&str], usize) -> Vec<String>,
     /// Whether doing it twice gives other ids.
     changes_ids: bool,
@@ -170,7 +170,7 @@ fn every() -> usize {
 
 const DOCUMENTS: usize = 1_200;
 
-/// The last whole line that says what was committed.
+/// Returns the last complete line that reports a commit.
 fn committed(ran: &Ran) -> usize {
     let lines = ran.stderr.split_inclusive('\n');
     let whole = lines.rev().filter_map(|line| line.strip_suffix('\n'));
@@ -180,8 +180,8 @@ fn committed(ran: &Ran) -> usize {
         .map_or(0, |documents: usize| documents / every())
 }
 
-/// Keys from 600 on, of which a store with 1,000 documents has some; every fifth text is nearly
-/// one that came before.
+/// Keys from 600, some of which a store with 1,000 documents has. Every fifth text nearly equals an
+/// earlier one.
 fn corpus() -> Vec<String> {
     let number = |place: usize| place as u64;
     let text_of = |place: usize| match place % 5 {
@@ -209,7 +209,8 @@ fn remove(folder: &Folder, numbers: std::ops::Range<u64>) {
     folder.run(&arguments).expect(0);
 }
 
-/// What a store holds when the command has committed so often: what it makes of a shorter corpus.
+/// Returns the contents of a store after each number of commits. They equal the result of a shorter
+/// corpus.
 fn states_of_adding(before: &Folder, arguments: &[&str], lines: &[String]) -> Vec<Option<Held>> {
     let state = |commits: usize| {
         let folder = before.copy();
@@ -277,7 +278,7 @@ fn killed_add_keeps_acknowledged_documents() {
     }
 }
 
-/// A command with one commit, and how it says that it has made it.
+/// Tests a command with one commit, given how it reports the commit.
 fn all_or_nothing(
     name: &str,
     before: Folder,
@@ -310,7 +311,7 @@ fn unless_done(arguments: &[&str], commits: usize) -> Vec<String> {
     }
 }
 
-/// Whether the counts that come after the commit were written.
+/// Returns whether the counts that follow the commit were written.
 fn has_summed_up(ran: &Ran) -> usize {
     let is_summary = |line: &str| {
         let rest = line.strip_prefix("resemblance: ").unwrap_or_default();

@@ -4,7 +4,8 @@ use std::collections::HashSet;
 
 use crate::support::{Folder, edited, line, text};
 
-/// Texts that share lines and paragraphs, some in other letters, of which some have nothing of their own.
+/// Texts that share lines and paragraphs, some with other letters. Some texts consist of shared
+/// lines only.
 fn pages() -> Vec<(String, String)> {
     let header = "Home | About\nContact\n";
     let page = |number: u64| {
@@ -44,7 +45,7 @@ fn parts(text: &str, are_lines: bool) -> Vec<String> {
     parts
 }
 
-/// What is left of each page, and how many parts went; `None` where nothing is left.
+/// Returns the rest of each page (`None` where nothing is left), and the number of removed parts.
 fn expected(pages: &[(String, String)], are_lines: bool) -> (Vec<Option<String>>, usize) {
     let (mut seen, mut dropped) = (HashSet::new(), 0);
     let mut trim = |(_, page): &(String, String)| {
@@ -99,7 +100,7 @@ fn levels_remove_repeated_parts_and_keep_the_rest_unchanged() {
         let gone = pages.iter().zip(&left).filter(|(_, left)| left.is_none());
         let gone: String = gone.map(|(page, _)| json(page)).collect();
         assert_eq!(folder.read_text("gone.jsonl"), gone);
-        // A file is one text; files come in the order of their names.
+        // A file is one text. Files are read in the order of their names.
         let mut files = pages.clone();
         files.sort();
         let (left, _) = expected(&files, level == "line");

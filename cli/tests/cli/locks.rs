@@ -1,4 +1,4 @@
-//! Who may use a store at the same time.
+//! Which commands may use a store at the same time.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
@@ -81,7 +81,7 @@ fn reading_verbs_run_beside_a_writer_and_writing_ones_name_it() {
             .expect(5)
             .says(&["a.rsm is in use by", &this]);
     }
-    // These would make it anew.
+    // These commands would replace it.
     for arguments in [
         &["create", "a.rsm"][..],
         &["build", "a.rsm", "c.jsonl"],

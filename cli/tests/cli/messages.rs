@@ -1,4 +1,4 @@
-//! What people see: errors, headers, and what -v says.
+//! Messages for people: errors, headers, and the output of -v.
 
 use crate::support::{Arguments, Folder, distinct, gzip, line, mixed, ran, text};
 

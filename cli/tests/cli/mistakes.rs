@@ -169,7 +169,7 @@ fn closed_pipe_ends_the_tool_quietly() {
     }
 }
 
-/// Runs the tool where no file may grow beyond so many blocks of 512 bytes.
+/// Runs the tool with a limit on the size of files, in blocks of 512 bytes.
 #[cfg(target_os = "linux")]
 fn run_limited(folder: &Folder, blocks: u32, arguments: &str) -> crate::support::Ran {
     let tool = env!("CARGO_BIN_EXE_resemblance");

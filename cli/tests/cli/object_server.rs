@@ -1,4 +1,4 @@
-//! A server of objects on this machine, as S3 and as plain files, which can be told to misbehave.
+//! A server of objects on this machine, as S3 and as plain files. It can be told to misbehave.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -9,14 +9,14 @@ use std::sync::{Arc, Mutex};
 /// Keys that a list gives at a time.
 const PAGE: usize = 3;
 
-/// What the server has, and how it behaves.
+/// The objects of the server, and its behaviour.
 #[derive(Default)]
 pub struct Behaviour {
     /// By `/bucket/key`.
     pub objects: BTreeMap<String, Vec<u8>>,
-    /// What an object becomes after so many requests for it.
+    /// The contents of an object after a number of requests for it.
     pub changes: BTreeMap<String, (usize, Vec<u8>)>,
-    /// So many answers end after this number of bytes.
+    /// The number of answers that end after `break_after` bytes.
     pub breaks: usize,
     pub break_after: usize,
     pub has_no_tags: bool,
@@ -200,7 +200,7 @@ fn tag(bytes: &[u8]) -> String {
     format!("\"{:08x}\"", crc32fast::hash(bytes))
 }
 
-/// One of as many times as an hour has seconds, by the content.
+/// Returns one of 3,600 times, which depends on the content.
 fn time(bytes: &[u8]) -> String {
     let second = crc32fast::hash(bytes) % 3_600;
     format!(

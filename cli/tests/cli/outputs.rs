@@ -1,4 +1,4 @@
-//! dedup: where the output goes, and that nothing else is touched.
+//! dedup writes its output where the options say, and changes nothing else.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,9 +13,9 @@ enum Made {
     Corpus,
     /// A store, which must be new.
     Store,
-    /// Files beside others in a folder.
+    /// A folder that also contains other files.
     Folder,
-    /// A folder of its own.
+    /// A separate folder.
     Job,
 }
 
@@ -97,7 +97,7 @@ const OUTPUTS: [(&str, &str, Made, &str); 24] = [
     ("tune", "--svg", Made::File, "tune --corpus c --svg @"),
 ];
 
-/// The verbs and options that the help says to name an output.
+/// Returns the commands and options that name an output according to the help.
 fn documented_outputs(folder: &Folder) -> BTreeSet<(String, String)> {
     folder.run("man pages").expect(0);
     let mut found = BTreeSet::new();

@@ -58,8 +58,8 @@ fn sample_is_repeatable_and_reports_the_pairs_within_it() {
     }
 }
 
-/// With both families, each decides alone, together with the other, or either does: of the rows of either
-/// their own columns tell which.
+/// With both families, --by selects which one decides, or both or either. The columns of a row show
+/// which did.
 #[test]
 fn by_option_selects_the_deciding_family() {
     let folder = Folder::new();
@@ -103,7 +103,7 @@ fn by_option_selects_the_deciding_family() {
         assert!(pairs(by).len() == count, "{by}: {counts:?}");
         let returned = format!("families\t{by}\treturned\t{count}\n");
         assert!(eval.contains(&returned), "{returned}{eval}");
-        // What is in a cluster is in a pair, and the other way round.
+        // Documents are in a cluster exactly if they are in a pair.
         let clusters = [&["clusters", "c.jsonl", "--by", by][..], &schema, &estimate].concat();
         let clusters = folder.run(&clusters).expect(0).stdout;
         let members = pairs(by).into_keys().flat_map(|(a, b)| [a, b]);

@@ -20,7 +20,7 @@ fn exact(a: &str, b: &str) -> String {
 fn texts_option_makes_similarities_exact() {
     let folder = Folder::new();
     let asked = text(1);
-    // Less and less like what is asked for, by less than estimates can tell.
+    // Texts that are less and less similar to the query, by less than estimates can distinguish.
     let changed = |n: usize| {
         let words = asked.split_whitespace().enumerate();
         let words = words.map(|(place, word)| match place < n + 3 {

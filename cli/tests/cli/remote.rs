@@ -76,7 +76,7 @@ fn objects_below_a_prefix_are_the_files_of_a_folder() {
         ".hidden.jsonl",
         distinct(60..63).as_bytes(),
     );
-    // What stands for folders is no document.
+    // Keys that represent folders are not documents.
     server.put("/b/crawl/", "");
     server.put("/b/crawl/b/", "");
     server.put("/b/crawler/other.jsonl", distinct(90..99));
@@ -91,7 +91,7 @@ fn objects_below_a_prefix_are_the_files_of_a_folder() {
     let names = folder.names();
     let written = names.iter().filter(|name| name.starts_with("local/"));
     let written: Vec<_> = written.collect();
-    // A file that loses all of its documents is empty, and a text that goes is not there.
+    // A file whose documents are all removed is empty, and a removed text does not exist.
     assert_eq!(written.len(), 8);
     for name in written {
         let other = name.replacen("local", "remote", 1);
@@ -166,7 +166,7 @@ fn file_on_a_web_server_is_read() {
     let url = format!("{}/n.jsonl", server.url);
     let pairs = run(&folder, &server, &["pairs", &url]).expect(0);
     assert_eq!(pairs.stdout, format!("{url}:1\t{url}:2\t1.000000\n"));
-    // What stands behind the question mark is in no message.
+    // No message shows the part after the question mark.
     let missing = format!("{}/gone.jsonl?token=s3cret", server.url);
     let missing = run(&folder, &server, &["pairs", &missing]).expect(4);
     let reported = format!("{}/gone.jsonl does not exist", server.url);
@@ -227,7 +227,7 @@ fn unreadable_remote_sources_are_reported() {
         read.iter().all(|request| request.starts_with("GET ")),
         "{read:?}"
     );
-    // Where the environment has no key the machine is asked for one.
+    // If the environment has no key, the machine is asked for one.
     let mut keyless = command(&folder, &server, &["pairs", "s3://b/crawl/"]);
     keyless
         .env_remove("AWS_ACCESS_KEY_ID")
@@ -267,7 +267,7 @@ fn transfer_that_keeps_breaking_is_an_error() {
         ("c.jsonl.gz", gzip(lines.as_bytes())),
     ] {
         server.put(&format!("/b/{name}"), bytes.clone());
-        // Without tags nobody knows whether the rest would be of the same version.
+        // Without tags, it is unknown whether the rest has the same version.
         for (has_no_tags, break_after) in [(true, 60_000), (false, 1_000)] {
             server.set(|behaviour| {
                 behaviour.has_no_tags = has_no_tags;
@@ -302,7 +302,7 @@ fn object_that_changes_between_two_reads_is_refused() {
         let url = format!("{}/c.jsonl", server.url);
         let ran = run(&folder, &server, &["dedup", &url, "-o", "out.jsonl"]);
         if has_no_times {
-            // Where a server does not tell versions, one reading is copied.
+            // If a server does not report versions, one reading is copied.
             ran.expect(0);
             assert_eq!(folder.read_text("out.jsonl"), distinct(0..9));
         } else {
@@ -351,7 +351,7 @@ fn dedup_of_remote_tables_removes_rows_only() {
     crate::tables::write_all(&folder);
     for name in ["c.parquet", "c.arrow", "c.arrows"] {
         server.put(&format!("/b/{name}"), folder.read(name));
-        // A name that does not tell: content does.
+        // If the name does not identify the format, the content does.
         server.put(&format!("/b/plain-{name}.bin"), folder.read(name));
         let dedup = |input: &str, output: &str| {
             let arguments = ["dedup", input, "-o", output, "--force"];
@@ -405,8 +405,8 @@ fn only_requested_columns_are_fetched() {
     let remote = run(&folder, &server, &["pairs", "s3://b/p.parquet"]).expect(0);
     let remote_rows = remote.stdout.replace("s3://b/", "");
     assert_eq!((remote_rows, remote.stderr), (local.stdout, local.stderr));
-    // Of twelve ranges of 2 MiB those with texts and the footer are asked for, but for the first bytes, which tell what
-    // it is.
+    // Of twelve ranges of 2 MiB, only those with texts and the footer are requested, after the
+    // first bytes, which identify the format.
     let ranges: std::collections::BTreeSet<String> = server
         .requests()
         .iter()
@@ -442,7 +442,7 @@ fn unrangeable_or_changing_tables_are_reported() {
     run(&folder, &server, &dedup).expect(0);
     std::fs::remove_file(folder.path("out.parquet")).unwrap();
     for has_no_tags in [false, true] {
-        // Only the time of its change and the tag tell: the length is the same.
+        // Only the time of its change and the tag differ: the length is the same.
         let mut changed = bytes.clone();
         changed[10] ^= 1;
         server.put("/c.parquet", bytes.clone());

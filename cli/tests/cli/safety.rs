@@ -1,4 +1,4 @@
-//! What is read must not drive a terminal, and must not take more memory than it is allowed.
+//! Input must not control a terminal, and must not take more memory than allowed.
 
 #[cfg(target_os = "linux")]
 use crate::sample::one_in;
@@ -49,7 +49,7 @@ fn control_characters_of_keys_are_escaped_in_every_format() {
     );
 }
 
-/// Zeros of a compressed file, so many that they do not fit into the memory that is left.
+/// Returns a compressed file of zeros that exceeds the remaining memory.
 #[cfg(target_os = "linux")]
 fn bomb(start: &str, megabytes: usize) -> Vec<u8> {
     use std::io::Write;

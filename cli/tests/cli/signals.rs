@@ -69,7 +69,7 @@ fn interrupted_add_leaves_a_prefix_and_can_be_resumed() {
     }
 }
 
-/// Waits until the store, which another process writes to, has so many documents committed.
+/// Waits until another process has committed this number of documents to the store.
 fn wait_for_commit(stderr: &mut BufReader<ChildStderr>, documents: u64) {
     let wanted = format!("resemblance: committed {documents} documents of the first {documents}\n");
     let mut message = String::new();
@@ -141,7 +141,7 @@ fn bad_document_of_a_pipe_keeps_earlier_documents() {
         .expect(3)
         .says(&["committed 5 documents", "--skip 5"]);
     assert_eq!(folder.count("a.rsm"), 5);
-    // All or nothing, as asked for.
+    // All or nothing, as requested.
     let more = distinct(5..7) + "not json\n";
     folder
         .run_with_input("add a.rsm - --atomic", more.as_bytes())

@@ -1,5 +1,5 @@
-//! SQLite databases that are locked, damaged or written to meanwhile, and tables of verdicts that are not finished. What the tool
-//! prints for databases is in the transcript `readers`.
+//! SQLite databases that are locked, damaged or written to meanwhile, and unfinished tables of
+//! verdicts. The transcript `readers` contains what the tool prints for databases.
 
 use std::fs;
 use std::path::Path;
@@ -83,7 +83,7 @@ fn a_damaged_database_is_reported_as_such() {
     let run = |what: &str| {
         let ran = folder.run("pairs d.db");
         let code = ran.code.unwrap();
-        // What was damaged may be nothing that is read.
+        // The damaged part may be one that is not read.
         assert!([1, 3].contains(&code), "{what}: {code} {}", ran.stderr);
         assert!(
             !ran.stderr.contains("internal error"),
@@ -234,7 +234,7 @@ fn second_pass_detects_changed_rows() {
         let table = || VerdictTable::new(&corpus.sources[0], &corpus.settings, "v", false);
         let table = table().unwrap();
         let is_document = |_| Ok::<_, CorpusError>(true);
-        // Columns that nobody asked for may change.
+        // Columns that are not requested may change.
         database
             .execute_batch("UPDATE articles SET score = 7")
             .unwrap();
@@ -268,7 +268,8 @@ fn outcome(folder: &Folder) -> (String, Vec<String>, Vec<String>) {
     (listed, additions(&database), names_of_tables(&database))
 }
 
-/// The same where similarities to documents of an earlier run, whose texts are not at hand, are not told from others.
+/// Returns an outcome in which similarities to documents of an earlier run, whose texts are not
+/// available, look like exact ones.
 fn as_exact(outcome: (String, Vec<String>, Vec<String>)) -> (String, Vec<String>, Vec<String>) {
     let (listed, verdicts, tables) = outcome;
     let verdicts = verdicts.iter().map(|v| v.replace("estimate", "exact"));
@@ -304,8 +305,8 @@ fn run_that_ended_between_both_commits_is_completed() {
     whole.run(&ADD).expect(0);
     let expected = outcome(&whole);
     assert_eq!((expected.0.lines().count(), expected.1.len()), (20, 30));
-    // What was 2 in the first commit, 9 in the second, and so on, stops the move of verdicts after the commit of the
-    // store; what stops the verdicts that wait does so before it.
+    // Row 2 of the first commit, 9 of the second, and so on, stops the move of verdicts after the
+    // store's commit. Whatever stops the pending verdicts does so before it.
     for row in [20, 90, 300] {
         let folder = with_near_ones();
         let database = open(&folder, "c.db");
@@ -327,7 +328,8 @@ fn run_that_ended_between_both_commits_is_completed() {
             .unwrap();
         let held = folder.count("a.rsm");
         assert!(held > done * 2 / 3, "the store is ahead: {held}, {done}");
-        // Whoever reads verdicts meanwhile is told of nothing that the store does not have.
+        // A process that reads verdicts meanwhile sees none about a document that the store does
+        // not contain.
         database.execute_batch("DROP TRIGGER stop").unwrap();
         let again = folder.run(&ADD).expect(0);
         assert!(

@@ -1,11 +1,11 @@
-//! A folder to work in, the tool, and texts of known likeness.
+//! A folder to work in, the tool, and texts of known similarity.
 
 use std::fmt::Write as _;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What a run of the tool left.
+/// The results of a run of the tool.
 #[derive(Debug)]
 pub struct Ran {
     pub code: Option<i32>,
@@ -26,10 +26,10 @@ impl Ran {
         self
     }
 
-    /// The last message on standard error, in the tool's voice, says all of these.
+    /// Checks that the last message on standard error contains all of these texts.
     #[track_caller]
     pub fn says(self, parts: &[&str]) -> Self {
-        // With -v the time that a verb took comes near the end.
+        // With -v, one of the last lines is the time that a command took.
         let is_said = |line: &&str| !line.starts_with("resemblance: took ");
         let said: String = self.stderr.split_inclusive('\n').filter(is_said).collect();
         let start = said.rfind("resemblance: ");
@@ -117,7 +117,8 @@ impl Folder {
         self.0.path().join(name)
     }
 
-    /// The tool with these arguments; its tsv has no header unless one is asked for.
+    /// Returns a command that runs the tool with these arguments. Its tsv output has no header
+    /// unless one is requested.
     pub fn command(&self, arguments: &(impl Arguments + ?Sized)) -> Command {
         let arguments = arguments.words();
         let prints_rows = |verb: &&&str| ROW_VERBS.contains(*verb);
@@ -234,8 +235,9 @@ pub fn text(number: u64) -> String {
     edited(number, 0)
 }
 
-/// The same with so many words changed, one here, one there: one change of 200 words spoils five
-/// of 196 shingles, which leaves a Jaccard similarity of 191 / 201 = 0.95; two leave 0.90, four 0.81.
+/// Returns the text with `changes` words changed at distant places. Each change of one of 200 words
+/// changes five of 196 shingles. One change leaves a Jaccard similarity of 191 / 201 = 0.95, two
+/// leave 0.90, four leave 0.81.
 pub fn edited(number: u64, changes: u64) -> String {
     let mut state = number;
     let mut text = String::new();

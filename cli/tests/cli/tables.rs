@@ -235,7 +235,7 @@ fn dedup_of_tables_removes_rows_only() {
     }
 }
 
-/// What was added to the rows of a table, as JSON.
+/// Returns the columns that were added to the rows of a table, as JSON.
 fn added(batch: &RecordBatch) -> Vec<serde_json::Value> {
     let row = |row: usize| {
         let field = |(column, field): (&ArrayRef, &Arc<Field>)| {

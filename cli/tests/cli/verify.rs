@@ -1,4 +1,4 @@
-//! --verify exact: what is told from the features of the texts, not from signatures.
+//! --verify exact compares the features of the texts, not signatures.
 
 use std::collections::BTreeSet;
 
@@ -6,8 +6,9 @@ use crate::support::{Folder, edited, line, text};
 
 const FAMILIES: u64 = 60;
 
-/// Of each family a text, one with J = 176 / 216 = 0.81 and one with J = 171 / 221 = 0.77 to it: the
-/// standard deviation of an estimate is 0.035, so estimates of both are often on the wrong side.
+/// Returns families of three texts: the similarities to the first are J = 176 / 216 = 0.81 and J =
+/// 171 / 221 = 0.77. The standard deviation of an estimate is 0.035, so estimates of both are often
+/// on the wrong side.
 fn around_the_threshold() -> String {
     let family = |number: u64| {
         [

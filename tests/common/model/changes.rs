@@ -26,7 +26,7 @@ pub(crate) fn entries(model: &Model, members: &[Member]) -> Vec<Entry> {
         .collect()
 }
 
-/// Makes a change that is one call of a store as well. Returns false if it is none.
+/// Applies a change that is also a single call of a store. Returns false if it is not.
 fn by_one_call(writer: &mut impl Writer, model: &mut Model, change: &Change) -> bool {
     match change {
         Change::Insert(key, drawn) => insert(writer, model, entry(model, Some(*key), drawn, None)),
@@ -76,7 +76,7 @@ pub(crate) fn in_transaction(
     }
 }
 
-/// Makes a change by one call, or in a transaction of its own where there is none.
+/// Applies a change by a single call, or in a separate transaction if there is no such call.
 pub(crate) fn one_call(store: &Store, model: &mut Model, change: &Change) {
     if !by_one_call(&mut store.clone(), model, change) {
         let mut transaction = store.begin_write().unwrap();
@@ -85,7 +85,7 @@ pub(crate) fn one_call(store: &Store, model: &mut Model, change: &Change) {
     }
 }
 
-/// The document under a key once more: with what is stored beside it now, or something else.
+/// Returns the document with a key again, with its stored values or with others.
 fn again(model: &Model, key: &[u8], stored: Option<Stored>) -> Option<Entry> {
     let mut entry = Entry::clone(&model.documents[&model.id_of(key)?]);
     if let Some(stored) = stored {
@@ -94,7 +94,7 @@ fn again(model: &Model, key: &[u8], stored: Option<Stored>) -> Option<Entry> {
     Some(entry)
 }
 
-/// Input that is refused by name, while the transaction goes on.
+/// Passes invalid input, which must be refused by name while the transaction continues.
 fn refused(transaction: &mut WriteTransaction, model: &Model, which: u8) {
     let good = signature(&model.schema, Drawn::Hot(1));
     let bad = Signature::from_minhash(vec![1; 15]);

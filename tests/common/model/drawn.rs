@@ -52,7 +52,7 @@ fn raw(schema: &Schema, values: impl FnMut(u16) -> u32, fingerprint: u64) -> Sig
         _ => Signature::from_parts(minhash, None),
     };
     match schema.simhash().map(|simhash| simhash.bits()) {
-        // The high half is the low one turned, so that every flip comes twice.
+        // The high half is the rotated low half, so every flip occurs twice.
         Some(128) => {
             let high = u128::from(fingerprint.rotate_left(20)) << 64;
             let wide = Signature::from_fingerprint(high | u128::from(fingerprint));
@@ -68,8 +68,8 @@ fn kind(schema: &Schema) -> Option<MinHashKind> {
     schema.minhash().map(|minhash| minhash.kind())
 }
 
-/// Hashes that are as many as there are different values, but for those that say that there is
-/// none. Half of the documents have fewer than there could be.
+/// One hash for each different value, except values that mean absence. Half of the documents have
+/// fewer hashes than the maximum.
 fn smallest(values: &[u32]) -> Signature {
     let most = values.len() as u16;
     let count = if values[0].is_multiple_of(2) {
@@ -78,7 +78,7 @@ fn smallest(values: &[u32]) -> Signature {
         values.len()
     };
     let present = values.iter().take(count).filter(|v| **v != u32::MAX);
-    // What is shared on purpose is small, so that it is the least of its bin.
+    // Deliberately shared hashes are small, so that each is the minimum of its bin.
     let hash = |value: &u32| match value {
         0..1_000 => u64::from(*value),
         _ => Random((*value).into()).next(),
@@ -86,7 +86,8 @@ fn smallest(values: &[u32]) -> Signature {
     Signature::from_bottom_k(most, present.map(hash).collect())
 }
 
-/// Those of a schema of external values with features, which cannot be made of documents.
+/// Creates a signature for a schema of external values with features, which cannot come from
+/// documents.
 fn external(schema: &Schema, drawn: Drawn) -> Signature {
     let bits = schema.minhash().unwrap().value_bits();
     let most = u32::MAX >> (32 - bits);

@@ -1,4 +1,4 @@
-//! A store that goes through a sequence of steps beside its model.
+//! Runs a sequence of steps on a store and on its model.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -209,7 +209,7 @@ impl Episode {
         self.reopen(&Opened::sealing_after(16));
     }
 
-    /// What opens the file by itself is told that somebody has it open.
+    /// Opening the file separately must fail because another handle has it open.
     fn is_locked(&self) {
         let (path, options) = (self.path(), BulkOptions::new());
         let rebanding = Rebanding::new().expected_documents(2);
@@ -329,7 +329,7 @@ impl Episode {
         self.transaction(&changes, true, readers);
     }
 
-    /// The documents as they are, in their order, and as many new ones.
+    /// Returns the current documents in order, and the same number of new ones.
     pub(crate) fn all_entries(&self, more: &[Member]) -> Vec<Entry> {
         let there = self.model.documents.values();
         let there = there.map(|document| Entry::clone(document));

@@ -7,10 +7,10 @@ use resemblance::{Error, EvictPolicy, Store};
 
 use crate::common::oracle::Model;
 
-/// What goes.
+/// Which documents to evict.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Which {
-    /// What is older than this share of the documents, in 256ths.
+    /// Documents older than this share of all documents, in 256ths.
     OlderThan(u8),
     /// All but this share of the documents.
     KeepNewest(u8),
@@ -22,7 +22,7 @@ pub(crate) enum Which {
 pub(crate) struct Eviction {
     pub(crate) which: Which,
     pub(crate) slice: usize,
-    /// After so many calls it is broken off, and called again.
+    /// The number of calls after which the eviction is stopped and called again.
     pub(crate) calls: usize,
 }
 
@@ -45,7 +45,7 @@ fn is_of_keys(key: Option<&[u8]>, keys: Option<u8>) -> bool {
     }
 }
 
-/// What a call says to the store, and which ids go.
+/// The policy that is passed to the store, with the ids that it must remove.
 enum Call {
     OlderThan(u64),
     KeepNewest(u64),
@@ -113,7 +113,7 @@ pub(crate) fn evict(store: &Store, model: &mut Model, eviction: &Eviction) {
             }
             Err(error) => assert!(matches!(error, Error::Stopped { .. }), "{error}"),
         }
-        // Each time it comes a little further than before.
+        // Each time it continues a little further than before.
         most_calls += 1;
     }
     let left = store.snapshot().unwrap().len();

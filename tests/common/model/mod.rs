@@ -1,4 +1,5 @@
-//! A store that goes through a sequence of steps beside its model: what the random sequences and the fuzzer run.
+//! Runs a sequence of steps on a store and on its model. The random sequences and the fuzzer use
+//! it.
 
 pub(crate) mod changes;
 pub(crate) mod drawn;

@@ -17,10 +17,10 @@ use crate::common::verify::{all_reads, query_many_like, some_queries};
 /// Snapshots that other threads have looked through.
 pub(crate) static WATCHED: AtomicU64 = AtomicU64::new(0);
 
-/// What the readers of a transaction know of it.
+/// The news that concurrent readers have of a transaction.
 pub(crate) struct News {
     before: Model,
-    /// What the store becomes, as soon as the commit is about to begin.
+    /// The state after the commit, set as soon as the commit is about to begin.
     after: Mutex<Option<Model>>,
     is_committed: AtomicBool,
     is_over: AtomicBool,
@@ -45,14 +45,14 @@ impl Drop for Over<'_> {
     }
 }
 
-/// What readers ask for.
+/// The queries of readers.
 pub(crate) struct Asked<'a> {
     pub(crate) keys: &'a [Vec<u8>],
     pub(crate) strangers: &'a [Signature],
 }
 
-/// Writes while as many threads read: those with even numbers what the store is at the moment, the
-/// others the held snapshots.
+/// Writes while this number of threads read. Even-numbered threads read the current state of the
+/// store, the others the held snapshots.
 pub(crate) fn while_read<T>(
     store: &Store,
     before: &Model,

@@ -18,8 +18,8 @@ fn bulk_options(opened: &Opened) -> BulkOptions {
 }
 
 impl Episode {
-    /// What there is and some more goes into a new store, which is the one from then on; or into
-    /// none, if a key comes twice.
+    /// Builds a new store from the existing documents and some more, and continues with it. Builds
+    /// none if a key occurs twice.
     pub(crate) fn rebuild(&mut self, rebuild: &Rebuild) {
         self.close();
         let schema = self.model.schema.clone();
@@ -67,8 +67,8 @@ impl Episode {
         self.reopen(&rebuild.opened);
     }
 
-    /// The documents are filed in another way or, where the schema cannot be had or somebody
-    /// interrupts, as they were.
+    /// Indexes the documents in another way. They stay as they were if the schema is impossible or
+    /// the operation is interrupted.
     pub(crate) fn reband(&mut self, rebanding: &Rebanding, interrupted: bool) {
         let options = bulk_options(&Opened::sealing_after(3));
         self.close();

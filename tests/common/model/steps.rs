@@ -1,4 +1,4 @@
-//! What a sequence consists of: plain data, so that it can be made shorter and printed.
+//! The steps of a sequence, as plain data, so that it can be shortened and printed.
 
 use resemblance::StoreOptions;
 use resemblance::schema::Rebanding;
@@ -70,7 +70,7 @@ impl Opened {
     }
 }
 
-/// What an offline build puts beside the documents that are there.
+/// The documents that an offline build adds to the existing ones.
 #[derive(Clone, Debug)]
 pub(crate) struct Rebuild {
     pub(crate) more: Vec<Member>,
@@ -88,7 +88,7 @@ pub(crate) enum Step {
         readers: u8,
     },
     One(Change),
-    /// More documents than a seal takes, some of them removed again at once.
+    /// More documents than a flush takes, some of which are removed at once.
     Bulk {
         documents: u8,
         remove_every: u8,

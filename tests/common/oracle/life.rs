@@ -1,4 +1,4 @@
-//! What the oracle says of documents that come again or are touched.
+//! The oracle for documents that are inserted again or touched.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::{Entry, Found, Model, kept};
 use crate::common::question::Question;
 use crate::common::verify::same_match;
 
-/// What the content of a document is to its last version.
+/// How the content of a document relates to its last version.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Again {
     First,

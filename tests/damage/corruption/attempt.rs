@@ -8,12 +8,12 @@ use crate::corruption::image::{Image, OneFile, PATH};
 use crate::corruption::questions::Content;
 use crate::corruption::stores::{Case, State};
 
-/// What came of it.
+/// The outcome of an attempt.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
-    /// Errors that damage explains, and no others, by what they say.
+    /// The errors that damage explains, by their messages.
     pub(crate) errors: BTreeMap<String, u64>,
-    /// What must not have been.
+    /// Outcomes that must not happen.
     pub(crate) wrong: Vec<String>,
     /// The answers were those of the commit before the last one.
     pub(crate) is_previous: bool,
@@ -86,7 +86,7 @@ impl Outcome {
     }
 }
 
-/// What an error says, without the numbers; else why it must not be.
+/// Returns the message of an error without numbers, or why the error must not occur.
 fn kind(error: &Error) -> Result<String, String> {
     let unnamed = || Err(format!("an error that does not say where: {error:?}"));
     let kind = match error {
@@ -112,8 +112,8 @@ fn contents(case: &Case, of: impl Fn(&State) -> &Content) -> Vec<&Content> {
     case.states.iter().map(of).collect()
 }
 
-/// Everything with its own copy of the file: reading through both kinds of handles, writing, `check`,
-/// and if asked for also what moves and replaces much of it.
+/// Runs everything on a separate copy of the file: reads through both kinds of handles, writes,
+/// `check`, and if requested also operations that move and replace much of the file.
 pub(crate) fn attempt(case: &Case, image: &Image, is_full: bool, may_fall_back: bool) -> Outcome {
     let mut outcome = Outcome {
         may_fall_back: case.may_fall_back || may_fall_back,

@@ -1,4 +1,4 @@
-//! What is done to files.
+//! The damages that are done to files.
 
 use std::ops::Range;
 
@@ -29,13 +29,13 @@ pub(crate) enum Damage {
     /// A branch that is its own first child.
     Circle(usize),
     Length(usize),
-    /// Longer, by bytes that are no zeros.
+    /// Extends the file by bytes other than zeros.
     Longer(usize),
 }
 
 impl Damage {
-    /// The head of an earlier commit, whose pages may all still be there: that is an earlier store,
-    /// and nothing in it says that there was a later one.
+    /// Returns true for the head of an earlier commit whose pages may all still exist. Such a file
+    /// is an earlier store, and nothing in it shows that there was a later commit.
     pub(crate) fn is_old_head(&self) -> bool {
         matches!(self, Self::Stale { at: 0, .. })
     }
@@ -72,7 +72,7 @@ impl Damage {
                 let first = 8 + 16 * (keys + 1);
                 let child = branch.get(first..first + 8)?;
                 let number = u64::from_le_bytes(child.try_into().unwrap());
-                // The first page of the file is none of a region's.
+                // The first page of the file belongs to no region.
                 let own = number & !0xf_ffff | (*at / PAGE_BYTES - 1) as u64;
                 image.write(at + first, &own.to_le_bytes());
             }

@@ -87,7 +87,7 @@ fn noise_after_a_valid_magic_number_is_an_error() {
         let name = format!("noise {number}");
         bytes[..MAGIC.len()].copy_from_slice(MAGIC);
         if number % 3 > 0 {
-            // A sealed head, and with the sizes that the engine has, all but a few of its bytes.
+            // A sealed head in which all but a few bytes are random, with the engine's sizes.
             let intact = CASES[number % CASES.len()].image.bytes(0..320).unwrap();
             if number % 3 == 2 {
                 bytes[..320].copy_from_slice(&intact);
@@ -102,7 +102,7 @@ fn noise_after_a_valid_magic_number_is_an_error() {
     }
 }
 
-/// A forged head may have the engine repair what it tells of.
+/// With a forged head, the engine may repair what the head refers to.
 fn refused_or_changed(name: &str, bytes: &[u8]) {
     for attempt in 0..4 {
         let file = OneFile::new(Image::new(bytes.to_vec()));

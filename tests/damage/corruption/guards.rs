@@ -1,4 +1,5 @@
-//! What no damage may do: take much memory, go on for ever, or panic past the library.
+//! Checks that damage never causes large allocations, endless loops, or panics that leave the
+//! library.
 
 #![allow(unsafe_code, reason = "an allocator cannot be written without")]
 
@@ -11,7 +12,8 @@ use std::sync::{Mutex, Once};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The stores are of about a MiB, and nothing that is asked for needs more than its parts.
+/// The maximum size of an allocation. The stores have about 1 MiB, and no query needs more than
+/// their parts.
 pub(crate) const MOST_BYTES_AT_ONCE: usize = 64 << 20;
 
 /// On a busy machine an attempt takes a fraction of a second.

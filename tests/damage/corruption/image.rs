@@ -11,7 +11,8 @@ use resemblance::{Access, Files, StoreOptions};
 
 pub(crate) const PAGE_BYTES: usize = 4_096;
 
-/// What is at the beginning of the file: the engine's head, our checksum of it, and the note of the journal.
+/// The length of the first part of the file: the engine's head, our checksum of it, and the note of
+/// the journal.
 pub(crate) const SEALED_HEAD_BYTES: usize = 368;
 
 /// Where that note begins.

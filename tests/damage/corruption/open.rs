@@ -157,8 +157,8 @@ impl Episode<'_> {
     }
 }
 
-/// Answers come from the cache or from the file; what comes from the file is verified whenever it is
-/// read, so that damage that comes later is noticed as well.
+/// Answers come from the cache or from the file. Bytes from the file are verified whenever they are
+/// read, so later damage is also detected.
 fn episode(large: &Large, seed: u64) -> Outcome {
     let mut episode = Episode {
         large,

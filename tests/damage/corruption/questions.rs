@@ -3,12 +3,12 @@
 use resemblance::stats::Stats;
 use resemblance::{DocumentId, Error, Matches, Pair, Record, Signature, Snapshot};
 
-/// What is asked for, of each state of a store the same.
+/// The queries, the same for each state of a store.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Questions {
     pub(crate) keys: Vec<Vec<u8>>,
     pub(crate) signatures: Vec<Signature>,
-    /// Ids below this are asked for.
+    /// The upper bound of the ids to query.
     pub(crate) ids: u64,
 }
 
@@ -40,7 +40,7 @@ fn whole<T>(
 ) -> (Vec<T>, bool) {
     let before = errors.len();
     let mut whole = Vec::new();
-    // What comes after an error must be right, too.
+    // What follows an error must be right, too.
     for item in items.take(MOST_ITEMS) {
         match item {
             Ok(item) => whole.push(item),
@@ -107,7 +107,7 @@ impl Content {
         Self(answers)
     }
 
-    /// What is another answer than that of an intact store; gaps are none.
+    /// Returns how the answers differ from those of an intact store. Missing answers do not count.
     pub(crate) fn difference(&self, intact: &Self) -> Option<String> {
         let mut pairs = self.0.iter().zip(&intact.0);
         let differs = pairs.find_map(|(found, expected)| {

@@ -30,7 +30,7 @@ pub(crate) struct Case {
     pub(crate) older: Vec<Vec<u8>>,
     pub(crate) options: StoreOptions,
     pub(crate) questions: Questions,
-    /// What the last commit left; of a file that was not closed also the commit before it.
+    /// The state after the last commit. If the file was not closed, also the state before it.
     pub(crate) states: Vec<State>,
     /// The bytes that are read, ascending, by pages.
     pub(crate) used: Vec<Range<usize>>,
@@ -65,7 +65,7 @@ impl Case {
             .map(drop)
     }
 
-    /// Returns true if the last commits are in a journal, with a head of their own.
+    /// Returns true if the last commits are in a journal, which has a separate head.
     pub(crate) fn has_journal(&self) -> bool {
         self.image.bytes(NOTE..NOTE + 8) != Some(vec![0; 8])
     }
@@ -121,7 +121,7 @@ struct Plan {
     is_closed: bool,
     has_keys: bool,
     documents: u64,
-    /// Then more documents come until a merge is under way.
+    /// True if more documents are inserted until a merge is in progress.
     merges: bool,
 }
 
@@ -183,7 +183,7 @@ pub(crate) fn all() -> Vec<Case> {
     plans.map(case).into()
 }
 
-/// What was built, and the files that it was in after each commit.
+/// The built store, and the files after each commit.
 struct Built {
     files: Vec<Vec<u8>>,
     models: Vec<Model>,
@@ -245,7 +245,7 @@ fn build(plan: &Plan) -> Built {
 
 fn options(plan: &Plan) -> StoreOptions {
     let options = sealing_after(plan.flush_after).quick_repair(plan.quick_repair);
-    // What a journal has lost looks like a crash, whatever a quick repair knows.
+    // A loss in the journal looks like a crash, even with quick repair.
     let journal_bytes = if plan.quick_repair { 0 } else { 128 << 10 };
     options
         .merge_slice(3)
@@ -332,8 +332,8 @@ fn state(case: &Case, image: &Image, model: &Model) -> State {
     }
 }
 
-/// What is read of the file, by whole pages: the check reads all that the trees refer to. The head
-/// is read first, and written.
+/// Returns the ranges of the file that are read, in whole pages: the check reads everything to
+/// which the trees refer. The head is read first, and written.
 fn used(case: &Case) -> Vec<Range<usize>> {
     let file = OneFile::watched(case.image.clone());
     let options = file.options(&case.options);

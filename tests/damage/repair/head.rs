@@ -5,8 +5,8 @@ use crate::common::sample::one_in;
 use crate::common::sealing_after;
 use crate::repair::{STORE, contents, filled, repair, schema, signature, try_repair};
 
-/// The geometry of pages is that of all files, and each of the two commits has a checksum of its own.
-/// One byte in eleven, each with `RESEMBLANCE_TESTS=all`.
+/// All files have the same geometry of pages, and each of the two commits has a separate checksum.
+/// Damages one byte in eleven, or each with `RESEMBLANCE_TESTS=all`.
 #[test]
 fn repair_of_a_damaged_head_loses_nothing() {
     let (files, before) = filled(100);

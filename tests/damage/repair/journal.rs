@@ -1,4 +1,5 @@
-//! A journal that a crash has left, and that is damaged besides: an earlier commit is never shown as the last.
+//! A journal that a crash has left and that is also damaged. An earlier commit must never pass for
+//! the last.
 
 use std::collections::BTreeSet;
 
@@ -131,13 +132,13 @@ fn repair_keeps_the_commits_before_a_damaged_record() {
     let (bytes, states) = left();
     let count = records(&bytes).len();
     assert!(count > 8);
-    // Those before are of the empty store.
+    // Earlier commits belong to the empty store.
     let first = count.saturating_sub(states.len() - 1).max(2);
     for (index, record) in records(&bytes).iter().enumerate().skip(first) {
         let mut damaged = bytes.clone();
         damaged[record[record.len() / 2] + 100] ^= 4;
         let (report, kept) = repair(&damaged);
-        // Every change is a record of its own, and the last one is that of the last state.
+        // Every change is a separate record, and the last record is that of the last state.
         let behind = count - index;
         assert_eq!(kept, states[states.len() - 1 - behind], "record {index}");
         assert!(report.is_earlier_commit && !report.is_complete());

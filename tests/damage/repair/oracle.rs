@@ -1,4 +1,4 @@
-//! What the engine itself reads of a file: which pages lead to a row, and whether it finds damage.
+//! The engine's own reading of a file: the pages that lead to a row, and whether it finds damage.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Result;
@@ -91,7 +91,7 @@ fn holds((offset, length): &ReadPage, at: usize) -> bool {
     (*offset..offset + length).contains(&at)
 }
 
-/// The pages that the engine reads to come to the rows of each document.
+/// Returns the pages that the engine reads to reach the rows of each document.
 pub(crate) fn paths(bytes: &[u8], ids: &BTreeSet<u64>) -> BTreeMap<u64, Paths> {
     let (opened, reads) = open(bytes);
     let database = opened.unwrap();

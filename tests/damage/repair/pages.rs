@@ -74,8 +74,8 @@ fn repair_names_each_damaged_page() {
     }
 }
 
-/// A page that is gone takes the documents with it whose rows are in it or below it, and no other. Each page of a store of
-/// 200 documents, of 400 with `RESEMBLANCE_TESTS=all`.
+/// A lost page costs exactly the documents whose rows are in it or below it. Tests each page of a
+/// store of 200 documents, or of 400 with `RESEMBLANCE_TESTS=all`.
 #[test]
 fn repair_keeps_documents_outside_a_lost_page() {
     let (files, before) = filled(trials(200, 400));
@@ -112,7 +112,7 @@ fn repair_keeps_documents_outside_a_lost_page() {
             Err(error) => panic!("page at {page}: {error}"),
         };
         assert_kept(&report, &kept, &before);
-        // Of a long page a part is gone.
+        // A part of a long page is missing.
         let is_long = paths.values().any(|paths| {
             paths
                 .over(page)
@@ -139,8 +139,8 @@ fn repair_keeps_documents_outside_a_lost_page() {
     assert_eq!(without_schema, 2, "the definitions, and the rows of meta");
 }
 
-/// Of 40 flips, of 200 with `RESEMBLANCE_TESTS=all`: one bit costs the document whose row it is in, or two where it is in
-/// what tells rows apart; where it is in what leads to other pages, it costs nothing.
+/// Tests 40 flips, or 200 with `RESEMBLANCE_TESTS=all`. One flipped bit costs the document whose
+/// row it is in, or two documents if it separates rows, and nothing if it refers to other pages.
 #[test]
 fn repair_after_a_flipped_bit_loses_few_documents() {
     let (files, before) = filled(400);

@@ -1,4 +1,4 @@
-//! What was removed or replaced, where what says so is damaged.
+//! Removed or replaced documents whose tombstones are damaged.
 
 use crate::common::engine::database;
 use crate::common::{Place, insert_all, sealing_after};
@@ -8,8 +8,8 @@ use resemblance::{Store, StoreOptions};
 
 const DEAD: TableDefinition<'static, u64, &'static [u8]> = TableDefinition::new("dead");
 
-/// If it is not known any more which documents were removed they are kept, which is told; of those
-/// with one key only the newest is.
+/// If it is unknown which documents were removed, they are kept, and the report says so. Among
+/// documents with one key, only the newest is kept.
 #[test]
 fn repair_may_restore_removed_documents_but_no_key_twice() {
     let place = Place::new();

@@ -162,7 +162,7 @@ fn repair_ignores_an_older_row_without_payload() {
     assert!(snapshot.get("a").unwrap().unwrap().payload().is_empty());
 }
 
-/// One document goes with each damaged row, in ranges where they are neighbours.
+/// One document is lost with each damaged row. The report lists neighbours as ranges.
 #[test]
 fn repair_drops_documents_without_rows() {
     let place = Place::new();
@@ -214,7 +214,8 @@ fn repair_without_the_schema_row_requires_a_schema() {
     );
 }
 
-/// Weights of documents in a schema are a row of their own: without them the signatures are of another recipe.
+/// The weights of a schema are in a separate row. Without it, the signatures belong to another
+/// recipe.
 #[test]
 fn repair_without_the_weights_row_requires_weights() {
     let place = Place::new();

@@ -107,20 +107,20 @@ impl Disk {
     }
 }
 
-/// What of the changes that were not synced a crash leaves.
+/// Which changes that were not synced a crash leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kept {
     Nothing,
     Everything,
     /// The first of them.
     Prefix,
-    /// Any of them, so many of a hundred.
+    /// Each with this probability, in percent.
     Share(u64),
     /// All but one.
     AllButOne,
     /// The head of the file, and half of the rest.
     Head,
-    /// The head of the file, which tells of pages that are not there.
+    /// Only the head of the file, which refers to missing pages.
     HeadAlone,
 }
 
@@ -227,8 +227,8 @@ impl State {
         }
     }
 
-    /// What a crash leaves. Changes of names, and those of the length of a file, become durable in
-    /// their order; writes in any, but those of the same bytes.
+    /// Returns the files after a crash. Changes of names and of a file's length become durable in
+    /// order. Writes become durable in any order, except those of the same bytes.
     pub(crate) fn image(&self, kept: Kept, random: &mut Random) -> Image {
         let mut names = self.names.clone();
         let first = match kept {
@@ -263,7 +263,7 @@ pub(crate) fn has_records(bytes: &[u8]) -> bool {
     bytes.get(number..number + 8) == Some(&bytes[352..360])
 }
 
-/// What of the journals of all files was under way.
+/// Which journal operations of all files were in progress.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Journals {
     /// Records were being appended.

@@ -1,4 +1,5 @@
-//! Opens what a crash has left: nothing acknowledged is missing, nothing is half there, work goes on.
+//! Opens the files after a crash: nothing acknowledged is missing, nothing is incomplete, and work
+//! continues.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,10 +13,10 @@ use crate::common::verify::{holds, some_queries};
 use crate::crash::disk::{Disk, Image, Kept, State, files_of};
 use crate::crash::workload::{World, options, signature};
 
-/// What is wrong with an image.
+/// A description of what is wrong with an image.
 pub(crate) type Found<T> = Result<T, String>;
 
-/// What can be in a file: a store, or none.
+/// The possible contents of a file: a store, or none.
 type Possible = Vec<Option<Arc<Model>>>;
 
 /// Which of the models a store holds.
@@ -43,7 +44,8 @@ pub(crate) fn is_clean(path: &Path, options: &StoreOptions) -> Found<()> {
     }
 }
 
-/// What is done with a file after a crash; the position after each step is told.
+/// A file after a crash, with the steps of its recovery. Each step reports the position that it
+/// reached.
 struct Recovery<'a> {
     path: &'a Path,
     options: StoreOptions,
@@ -107,12 +109,12 @@ fn recovery<'a>(path: &'a Path, files: Arc<dyn Files>, random: &mut Random) -> R
     }
 }
 
-/// Whether an error says that there is no store yet.
+/// Returns true if an error means that there is no store yet.
 fn is_not_there(error: &Error) -> bool {
     matches!(error, Error::NotFound { .. } | Error::NotAStore { .. })
 }
 
-/// A file in which there may be no store; whether there is none.
+/// Returns whether a file that may not contain a store contains none.
 fn not_there(path: &Path, files: &MemoryFiles, possible: &Possible) -> Found<bool> {
     if !possible.iter().any(Option::is_none) {
         return Ok(false);
@@ -169,7 +171,7 @@ pub(crate) fn left_over(image: &Image, path: &Path) -> Found<()> {
     }
 }
 
-/// Crashes once more while the store is opened after a crash, or right after.
+/// Crashes again while the store is opened after a crash, or right afterwards.
 pub(crate) fn crash_again(
     image: &Image,
     path: &Path,
@@ -212,7 +214,7 @@ pub(crate) fn crash_again(
         };
         one_store(&image, path, &possible_at(position), random).map_err(in_crash)?;
         crashes += 1;
-        // And sometimes once more.
+        // Sometimes crashes a third time.
         if random.below(12) == 0 {
             let more = crash_again(&image, path, &possible_at(position), random);
             crashes += more.map_err(in_crash)?;
@@ -221,7 +223,7 @@ pub(crate) fn crash_again(
     Ok(crashes)
 }
 
-/// What each file of an image can be.
+/// Returns the possible contents of each file of an image.
 pub(crate) fn each_store<'w>(
     before: &'w World,
     after: &'w World,

@@ -7,7 +7,7 @@ use redb::StorageBackend;
 
 use crate::common::memory::{Call, FileNumber, MemoryFiles, Watch, WatchedFiles};
 
-/// What is called.
+/// The kind of call that fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Open,
@@ -48,7 +48,7 @@ pub(crate) struct Failure {
     pub(crate) is_torn: bool,
 }
 
-/// What the errors say.
+/// The text of the errors.
 pub(crate) const TEXT: &str = "the disk of the test fails";
 
 /// Files in memory, of which some calls fail.

@@ -1,5 +1,5 @@
-//! Changes of several threads are made together on a disk that fails: each is told, and what was
-//! acknowledged is there when the store is opened again.
+//! Several threads make grouped changes on a failing disk. Each receives a result, and acknowledged
+//! changes exist when the store is opened again.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::crash::failing::{FailingFiles, Failure, Kind};
 const THREADS: u32 = 6;
 const CALLS: u32 = 8;
 
-/// What each thread was told, by key.
+/// Returns the result of each thread's insert, by key.
 fn insert_all(store: &Store) -> Vec<(u32, Result<()>)> {
     let insert = |thread: u32| {
         let numbers = (0..CALLS).map(move |call| thread * 100 + call);

@@ -19,7 +19,7 @@ use crate::crash::workload::{
 };
 use crate::crash::{count_engine_panics, no_engine_panics};
 
-/// What a store may hold.
+/// The possible contents of a store.
 type Possible = Vec<Option<Arc<Model>>>;
 
 /// Calls of the library on failing files, and what they may have left.
@@ -27,12 +27,12 @@ struct Attempt {
     options: StoreOptions,
     possible: Possible,
     built: Possible,
-    /// What is wrong with an answer.
+    /// Descriptions of wrong answers.
     found: Vec<String>,
     errors: u64,
 }
 
-/// Whether an error says that the disk failed, now or before.
+/// Returns true if an error says that the disk failed, now or before.
 fn is_clear(error: &Error) -> bool {
     match error {
         Error::Io { action, source } => !action.is_empty() && source.to_string().contains(TEXT),
@@ -65,7 +65,7 @@ impl Attempt {
         self.possible.push(Some(after));
     }
 
-    /// What is read must be in one of the models.
+    /// Everything that is read must be in one of the models.
     fn reads(&mut self, store: &Store) {
         let mut is_held = false;
         for model in self.possible.clone().iter().flatten() {
@@ -122,7 +122,7 @@ impl Attempt {
             return;
         };
         let Some(mut model) = model else {
-            // Its outcome would be unknown: what comes after a failed commit must fail.
+            // Its outcome would be unknown: everything after a failed commit must fail.
             let inserted =
                 transaction.insert(Document::without_key(), &signature(store.schema(), random));
             let ended = inserted.and_then(|_| transaction.commit());
@@ -152,7 +152,7 @@ impl Attempt {
     }
 }
 
-/// What is done.
+/// The operation under test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verb {
     Create,
@@ -217,7 +217,7 @@ fn attempt(verb: Verb, schema: &Schema, attempt: &mut Attempt) {
 
 fn clean(attempt: &mut Attempt, checked: Result<resemblance::report::CheckReport>) {
     let report = attempt.take("check", checked);
-    // What the disk does not give is told page by page, and as that.
+    // What the disk does not return is reported page by page as unreadable.
     let unread = |problem: &Problem| problem.detail.contains(TEXT);
     if let Some(report) = report.filter(|report| !report.problems.iter().all(unread)) {
         attempt.found.push(format!("check: {report:?}"));
@@ -286,7 +286,7 @@ fn fail(verb: Verb, base: &Base, failure: Failure) -> Found<u64> {
             if !is_there || removes_fail {
                 continue;
             }
-            // A build that has its name is complete, though its end was not told.
+            // A build whose file has its name is complete, even if its end was not reported.
             if verb == Verb::Create {
                 return Err("a file is left of what was not created".into());
             }
@@ -363,12 +363,12 @@ fn is_long() -> bool {
     std::env::var_os("RESEMBLANCE_LONG").is_some()
 }
 
-/// One in so many of the calls that fail with `RESEMBLANCE_TESTS=all`.
+/// With `RESEMBLANCE_TESTS=all`, one in this number of failing calls is tested.
 fn share() -> u64 {
     one_in(13) as u64
 }
 
-/// Every so many calls fail.
+/// Returns the distance between two failing calls.
 fn stride(calls: u64) -> u64 {
     if is_long() {
         1

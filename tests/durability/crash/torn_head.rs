@@ -18,8 +18,8 @@ const HEAD_BYTES: usize = 336;
 /// With the note behind them, in the same sector.
 const WRITTEN_BYTES: usize = 368;
 
-/// Of two images that differ in the head of one file alone: that file with the first bytes of the one
-/// and the others of the other, both ways.
+/// Takes two images that differ only in the head of one file. Returns that file with the first
+/// bytes of one image and the rest of the other, both ways.
 fn torn(before: &Image, after: &Image, at: usize) -> Vec<(std::path::PathBuf, Vec<u8>)> {
     let mut found = Vec::new();
     for (path, new) in after {

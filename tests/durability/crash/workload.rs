@@ -1,4 +1,4 @@
-//! What is done to stores on a disk, and what is in them after each call.
+//! The operations on the stores of a disk, and the contents of the stores after each call.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -37,7 +37,7 @@ pub(crate) struct Course {
 pub(crate) struct Seen {
     /// Merges after a transaction.
     pub(crate) merges: u64,
-    /// Those with rows of removed documents to drop.
+    /// The number of operations with rows of removed documents to drop.
     pub(crate) dropping: u64,
     /// Transactions that wrote before their commit.
     pub(crate) overflows: u64,
@@ -46,8 +46,8 @@ pub(crate) struct Seen {
 }
 
 impl Course {
-    /// What is in the stores after so many changes: what the last call that had returned left, and
-    /// what the one under way would leave.
+    /// Returns the contents of the stores after a number of changes: those after the last completed
+    /// call, and those that the current call would leave.
     pub(crate) fn expected(&self, position: usize) -> (World, World, &'static str) {
         let done = self.calls.partition_point(|call| call.end <= position);
         let before = done
@@ -90,7 +90,7 @@ pub(crate) fn schemas() -> Vec<(&'static str, Schema)> {
     builders.map(build).into()
 }
 
-/// Of a family whose members are alike, or nearly.
+/// Returns a signature of a family whose members are equal or nearly so.
 pub(crate) fn signature(schema: &Schema, random: &mut Random) -> Signature {
     let mut family = Random(random.below(60));
     let mut fingerprint = family.next();
@@ -108,7 +108,7 @@ pub(crate) fn key(number: u64) -> Vec<u8> {
 }
 
 pub(crate) fn options(files: Arc<dyn Files>, random: &mut Random) -> StoreOptions {
-    // Of their own, so that the workloads stay as they are.
+    // A separate generator, so that the workloads do not change.
     let mut journal = Random(random.0);
     StoreOptions::new()
         .files(files)
@@ -297,7 +297,7 @@ impl Runner {
         self.seen.dropping += dropping.count() as u64;
     }
 
-    /// Many at once, whose rows merges drop.
+    /// Removes many documents at once, whose rows merges then drop.
     fn remove_some(&mut self, store: &Store, path: &Path) {
         let mut model = self.model(path);
         let mut transaction = store.begin_write().unwrap();

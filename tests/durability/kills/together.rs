@@ -1,4 +1,5 @@
-//! Threads whose changes are made together, killed: what any of them was told is so.
+//! Kills a program whose threads make grouped changes. Everything that a thread received as an
+//! answer holds.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -14,7 +15,7 @@ use crate::common::{Place, Random, check_clean, sealing_after};
 const PROGRAM: &str = "kills::together::play";
 const THREADS: u32 = 6;
 
-/// Every two threads bring the same pages, under keys of their own.
+/// Every two threads bring the same pages, under different keys.
 fn page(thread: u32, number: u32) -> u32 {
     1 + thread / 2 + THREADS * number
 }
@@ -27,8 +28,8 @@ fn open(path: impl AsRef<Path>) -> Store {
     sealing_after(64).open(path).unwrap()
 }
 
-/// Not a test of its own: the program that is killed. Each thread brings its pages one after the other
-/// and prints what it was told.
+/// Not a test: the program that is killed. Each thread inserts its pages one by one and prints the
+/// answers.
 #[test]
 fn play() {
     let Some(path) = store_of(PROGRAM) else {
@@ -57,7 +58,8 @@ fn play() {
     });
 }
 
-/// What threads were told before the program was killed: of which page, by thread and number.
+/// Returns the answers that threads received before the program was killed, by thread and page
+/// number.
 fn run_and_kill(path: &Path, delay: Duration) -> BTreeMap<(u32, u32), bool> {
     let said = Running::start(PROGRAM, path).kill_after(0, delay);
     let reported = said.iter().map(|line| {
@@ -76,7 +78,7 @@ fn acknowledged_writes_survive_kills() {
     let path = place.store();
     drop(Store::create(&path, schema()).unwrap());
     let mut random = Random(3);
-    // Pages that somebody was told are new.
+    // The pages for which a thread received the answer that they are new.
     let mut taken = BTreeSet::new();
     for _ in 0..kills {
         let delay = Duration::from_millis(20 + random.below(150));
@@ -104,7 +106,7 @@ fn acknowledged_writes_survive_kills() {
         // Beyond what was acknowledged there is at most one page a thread.
         assert!(taken.is_subset(&pages), "an acknowledged page is gone");
         assert!(pages.len() <= taken.len() + THREADS as usize);
-        // What was made and not acknowledged, nobody will be told is new.
+        // Pages that were inserted but not acknowledged can no longer be new to any thread.
         taken.extend(pages);
         drop(snapshot);
         drop(store);

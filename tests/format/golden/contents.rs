@@ -1,4 +1,4 @@
-//! What is in a store, as text: what a user can see of it, and nothing of how it is kept.
+//! The contents of a store as text: what a user can see, without how it is stored.
 
 use std::fmt::Write;
 

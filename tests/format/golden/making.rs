@@ -129,7 +129,8 @@ fn words() -> Schema {
     builder.minhash(minhash()).build().unwrap()
 }
 
-/// Three neighbours are alike; every eleventh document is empty. Texts, where the schema takes them.
+/// Returns a signature. Three neighbours are near each other, and every eleventh document is empty.
+/// Uses texts if the schema accepts them.
 pub(crate) fn signature(schema: &Schema, number: u64) -> Signature {
     let mut random = Random(number / 3);
     let mut features: Vec<u64> = (0..60).map(|_| random.next()).collect();
@@ -175,7 +176,8 @@ fn insert(store: &Store, number: u64) {
     transaction.commit().unwrap();
 }
 
-/// Runs of several levels, a merge under way, removed and replaced documents, some not sealed.
+/// Creates runs of several levels, a merge in progress, removed and replaced documents, and
+/// documents that are not flushed.
 fn filled(path: &Path, schema: Schema) {
     let options = StoreOptions::new().flush_after(8).merge_slice(40);
     let store = options.create(path, schema).unwrap();

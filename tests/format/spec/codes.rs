@@ -23,7 +23,7 @@ pub(crate) fn band_code(rows: &[u32], code_bits: u8, value_bits: u8) -> u64 {
 /// many of them are the prefix.
 pub(crate) type Table = (Vec<u32>, u32);
 
-/// The tables of groups for fingerprints of so many bits.
+/// Returns the tables of groups for fingerprints of this number of bits.
 pub(crate) fn tables(bits: u32, groups: &[(u8, u8)]) -> Vec<Table> {
     let count: u32 = groups.iter().map(|&(s, _)| u32::from(s)).sum();
     let block = |i: u32| (i * bits).div_ceil(count)..((i + 1) * bits).div_ceil(count);
@@ -61,6 +61,6 @@ pub(crate) fn permute(order: &[u32], fingerprint: u128) -> u64 {
     let last = order.len() as u32 - 1;
     let bits = order.iter().map(|bit| fingerprint >> (last - bit) & 1);
     let code = bits.take(64).fold(0, |code, bit| code << 1 | bit as u64);
-    // Short fingerprints stand on top.
+    // Short fingerprints occupy the highest bits.
     code << (64 - order.len().min(64))
 }

@@ -6,7 +6,7 @@ use crate::spec::blocks::{self, Block};
 use crate::spec::reader::{self, Tables};
 use crate::spec::{code_block, hex, unhex};
 
-/// Section 12 says in words what is done here.
+/// Section 12 describes in words what this function does.
 pub(crate) fn make(path: &std::path::Path) {
     let minhash = MinHash::new(16).value_bits(32);
     let schema = Schema::builder()

@@ -17,7 +17,7 @@ const SALTS: [u32; 8] = [
     0x5c6b_fb31,
 ];
 
-/// What a lane is, as far as its buckets depend on it.
+/// The kind of a lane, which determines its buckets.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Kind {
     Key,

@@ -18,14 +18,14 @@ use crate::spec::stored::{self, Model};
 const DOCUMENTS: u64 = 70;
 const SEAL_AFTER: u64 = 30;
 
-/// Features of neighbouring documents are mostly the same; of every tenth there are none.
+/// Features of neighbouring documents are mostly the same. Every tenth document has none.
 fn features(number: u64) -> Vec<u64> {
     let first = number / 3 * 40 + number % 3;
     let count = if number % 10 == 9 { 0 } else { 3 + number };
     (first..first + count).map(mix64).collect()
 }
 
-/// A signature that was made elsewhere, of values of so many bits.
+/// Returns an external signature with values of this number of bits.
 fn external(own: &reader::Store, number: u64) -> (Signature, recipe::Signature) {
     let minhash = own.schema.minhash.unwrap();
     let hashes: Features = features(number).into_iter().map(|hash| (hash, 1)).collect();
@@ -63,7 +63,7 @@ fn document(store: &Store, own: &reader::Store, number: u64) -> (Signature, reci
     (found, own.schema.recipe.weighted(weighted()))
 }
 
-/// Makes a store in two runs and a memtable, with removed documents; says what must be in it.
+/// Creates a store with two runs, a memtable and removed documents. Returns the expected contents.
 fn make(path: &Path, schema: Schema) -> Model {
     let options = StoreOptions::new().flush_after(SEAL_AFTER);
     drop(options.create(path, schema).unwrap());
@@ -206,7 +206,8 @@ fn short_fingerprint_stores_follow_the_specification() {
     check(Schema::builder().simhash(by_hand));
 }
 
-/// One in three, so that every kind and every number of bits comes. All with `RESEMBLANCE_TESTS=all`.
+/// Tests one schema in three, which covers every kind and every number of bits, or all with
+/// `RESEMBLANCE_TESTS=all`.
 #[test]
 fn stores_of_cut_values_follow_the_specification() {
     let kinds = [

@@ -51,7 +51,7 @@ fn fill(store: &Store, own: &OwnSchema, builder: &mut Builder, round: u64) {
         let text = builder.text();
         let key = match number % 5 {
             0 => None,
-            // Of the last documents of a round some take the place of older ones.
+            // Some of the last documents of a round replace older ones.
             1 => Some(format!("again/{}", builder.below(200))),
             _ => Some(format!("{round}/{number}")),
         };
@@ -138,7 +138,7 @@ fn check_counters(store: &reader::Store, model: &Model, round: u64) {
     assert!(store.runs.values().any(|run| run.level > 0));
     assert_eq!(store.state.next_id, round * 50);
     assert_eq!(store.state.commit, round);
-    // What was inserted and is gone has been removed.
+    // Inserted documents that are missing have been removed.
     let moved = 2 * round * 50 - model.len() as u64;
     assert_eq!(store.state.postings_moved, moved * store.lanes.len() as u64);
 }

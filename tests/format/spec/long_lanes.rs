@@ -92,7 +92,7 @@ impl Builder {
         stats.merges.iter().any(|merge| merge.rows_left > 0)
     }
 
-    /// What is in the file now, checked. The handle is closed meanwhile.
+    /// Closes the handle, reads and checks the file, and opens it again.
     fn check(self, path: &Path) -> (Self, reader::Store, Seen) {
         drop(self.store);
         let read = reader::Store::read(path);

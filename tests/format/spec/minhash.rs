@@ -199,7 +199,7 @@ fn weighted(seed: u64, places: usize, features: &Features, offer: Offer) -> Vec<
     if features.is_empty() {
         return vec![u32::MAX; places];
     }
-    // What is later than every place's first event changes nothing: it may be any bound.
+    // Events after every place's first event change nothing, so any bound suffices.
     let total: f64 = features.values().map(|weight| *weight as f64).sum();
     let mut last = 8.0 * places as f64 / total;
     loop {

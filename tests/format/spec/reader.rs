@@ -48,7 +48,7 @@ pub(crate) fn read_tables(path: &Path) -> Tables {
     tables
 }
 
-/// What stands behind the engine's head.
+/// Checks the bytes after the engine's head.
 fn check_head(file: &[u8]) {
     assert_eq!(&file[..9], b"redb\x1a\x0a\xa9\x0d\x0a");
     assert_eq!(&file[320..328], b"RESEMBL\x1a");
@@ -96,7 +96,8 @@ impl Run {
     }
 }
 
-/// The dead: those that a merge of their run drops, and those that died since it began.
+/// The deleted documents: those that a merge of their run drops, and those that were deleted since
+/// it began.
 #[derive(Debug, Default)]
 pub(crate) struct Dead {
     pub(crate) before: BTreeSet<u64>,
@@ -132,7 +133,7 @@ pub(crate) struct Store {
     /// are there.
     pub(crate) equal: BTreeMap<u64, (u128, Option<u128>)>,
     pub(crate) documents: BTreeMap<u64, Document>,
-    /// Those of dead documents.
+    /// The rows of deleted documents.
     pub(crate) buried: BTreeMap<u64, Document>,
     /// By table, in the order of the keys.
     pub(crate) blocks: BTreeMap<&'static str, Vec<(Block, Vec<u8>)>>,
@@ -403,7 +404,7 @@ fn read_documents(tables: &Tables, schema: &Schema) -> BTreeMap<u64, Document> {
     documents
 }
 
-/// What stands in front of a signature.
+/// The bytes before a signature.
 pub(crate) struct Head {
     pub(crate) key: Option<Vec<u8>>,
     pub(crate) stamp: u64,
@@ -428,7 +429,7 @@ fn read_head(bytes: &mut Bytes<'_>) -> Head {
     }
 }
 
-/// The body of a row: what stands in front of the signature, and that.
+/// Reads the body of a row: the bytes before the signature, and the signature.
 pub(crate) fn read_document(bytes: &mut Bytes<'_>, schema: &Schema) -> (Head, Signature) {
     let head = read_head(bytes);
     let signature = schema.decode_signature(bytes, head.is_empty);

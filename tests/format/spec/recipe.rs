@@ -63,7 +63,7 @@ impl Shingles {
         }
     }
 
-    /// The shingles of a text that goes through no steps.
+    /// Returns the shingles of a text without further steps.
     pub(crate) fn of(self, text: &str) -> Vec<String> {
         assert_eq!(self.steps, 0);
         let text = &text.nfc().collect::<String>();
@@ -120,7 +120,7 @@ fn join(units: Vec<String>, n: u16, between: &str) -> Vec<String> {
     }
 }
 
-/// What the row `schema` says of how signatures are made.
+/// The part of the row `schema` that determines how signatures are made.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Recipe {
     pub(crate) text: Option<Shingles>,
@@ -136,18 +136,18 @@ pub(crate) struct Recipe {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Containment {
     pub(crate) units: u16,
-    /// By windows of so many, or one in so many.
+    /// True if one in a number of shingles is kept; false for windows.
     pub(crate) is_scaled: bool,
     pub(crate) number: u32,
     pub(crate) has_positions: bool,
 }
 
-/// What is made of a document, or stored of it.
+/// The signature of a document, computed or stored.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Signature {
-    /// Of bottom-k there is none.
+    /// Empty for bottom-k.
     pub(crate) values: Vec<u32>,
-    /// Those of bottom-k.
+    /// The hashes of bottom-k.
     pub(crate) hashes: Vec<u64>,
     pub(crate) fingerprint: Option<u128>,
     pub(crate) empty: bool,
@@ -195,7 +195,8 @@ impl Recipe {
         signature
     }
 
-    /// The kept hashes of shingles in their order, and where these stand if positions are kept.
+    /// Returns the kept hashes of shingles in their order, and their positions if positions are
+    /// kept.
     fn kept(&self, hashes: &[u64]) -> (Option<Vec<u64>>, Vec<(u64, u64)>) {
         let Some(containment) = self.containment else {
             return (None, Vec::new());
@@ -265,7 +266,7 @@ impl Recipe {
         }
     }
 
-    /// Of the same features with the weights for MinHash and those for SimHash.
+    /// Returns the signature of features, with separate weights for MinHash and SimHash.
     fn sketch(&self, features: &Features, projected: &Features) -> Signature {
         let (values, hashes) = match self.minhash {
             Some((Kind::BottomK, most)) => {

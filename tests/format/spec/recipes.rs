@@ -1,4 +1,4 @@
-//! The fingerprints and self-tests of recipes, and how the row `schema` tells them.
+//! The fingerprints and self-tests of recipes, and their encoding in the row `schema`.
 
 use resemblance::schema::EmptyDocuments;
 use resemblance::{Schema, Store, Text};
@@ -10,7 +10,7 @@ use crate::spec::recipe::{Containment, Recipe, Shingles, Unit};
 use crate::spec::signatures::{minhash_of, simhash_of};
 use crate::spec::vectors::{check, number, string, text_of};
 
-/// What is after `name=`.
+/// Returns the text after `name=`.
 fn field<'a>(input: &'a str, name: &str) -> &'a str {
     let mut fields = input.split(' ').filter_map(|field| field.split_once('='));
     fields.find(|(found, _)| *found == name).unwrap().1
@@ -108,7 +108,7 @@ fn languages() -> Vec<([u8; 2], u64, u64)> {
     code_block("languages").into_iter().map(parse).collect()
 }
 
-/// What a field `text` of a recipe with steps says, such as `words:2+nfkc+stem:en`.
+/// Parses a field `text` of a recipe with steps, such as `words:2+nfkc+stem:en`.
 fn parse_steps(input: &str) -> Shingles {
     let mut parts = input.split('+');
     let (unit, n) = parts.next().unwrap().split_once(':').unwrap();

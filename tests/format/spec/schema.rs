@@ -96,7 +96,7 @@ impl Schema {
         self.simhash.as_ref().map_or(Vec::new(), tables)
     }
 
-    /// What a store keeps of a signature.
+    /// Returns what a store keeps of a signature.
     pub(crate) fn stored(&self, mut signature: Signature) -> Signature {
         if let Some(minhash) = self.minhash {
             let bits = minhash.value_bits;
@@ -128,7 +128,7 @@ impl Schema {
         codes
     }
 
-    /// What each lane is.
+    /// Returns the kind of each lane.
     pub(crate) fn kinds(&self) -> Vec<filters::Kind> {
         let mut kinds = vec![filters::Kind::Key];
         if let Some(minhash) = &self.minhash {
@@ -144,7 +144,7 @@ impl Schema {
         kinds
     }
 
-    /// The signature in the body of a row, empty or not as the row says.
+    /// Decodes the signature in the body of a row. The row states whether it is empty.
     pub(crate) fn decode_signature(&self, bytes: &mut Bytes<'_>, empty: bool) -> Signature {
         let mut signature = Signature {
             empty,
@@ -223,7 +223,7 @@ fn decode_kept(bytes: &mut Bytes<'_>) -> Vec<u64> {
     hashes
 }
 
-/// Where the kept hashes stand, section 2.3.
+/// Decodes the positions of the kept hashes, section 2.3.
 fn decode_positions(bytes: &mut Bytes<'_>, hashes: &[u64]) -> Vec<(u64, u64)> {
     if hashes.is_empty() {
         return Vec::new();

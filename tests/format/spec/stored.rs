@@ -1,4 +1,4 @@
-//! What holds in every store after every commit, merges under way or not: invariants 1, 3, 4, 5, 7
+//! Checks that hold in every store after every commit, even during merges: invariants 1, 3, 4, 5, 7
 //! and 9, and how this writer cuts blocks and filters.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,13 +7,13 @@ use crate::spec::blocks::{self, Block, Posting};
 use crate::spec::filters;
 use crate::spec::reader::{self, Run, Store};
 
-/// What a store must hold, by id.
+/// The expected contents of a store, by id.
 pub(crate) type Model = BTreeMap<u64, reader::Document>;
 
 /// A block and its value.
 type BlockRow = (Block, Vec<u8>);
 
-/// What a check has met, so that a test can tell that it has tested something.
+/// Counts of what a check has found, so that a test can verify that it has tested something.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) outputs: usize,
@@ -34,11 +34,11 @@ pub(crate) struct Seen {
     pub(crate) dropping: usize,
     pub(crate) followed_blocks: usize,
     pub(crate) pieces: usize,
-    /// Pieces of inputs that are gone before the rest of their filter.
+    /// The number of pieces of inputs that are deleted before the rest of their filter.
     pub(crate) gone_pieces: u32,
     /// Pieces in which a bucket has four bits.
     pub(crate) of_four_bits: usize,
-    /// Pieces that tell buckets of bands, and of tables.
+    /// The number of pieces that distinguish buckets of bands, and of tables.
     pub(crate) of_bands: usize,
     pub(crate) of_tables: usize,
     /// Documents that are noted to be equal.
@@ -103,7 +103,8 @@ pub(crate) fn check(store: &Store, model: &Model) -> Seen {
     seen
 }
 
-/// The dead have their rows until the merge of their run has dropped them, and no others have any.
+/// Deleted documents have rows until the merge of their run has dropped them. No other missing
+/// documents have rows.
 fn check_dead(store: &Store, seen: &mut Seen) {
     let (before, since) = (&store.dead.before, &store.dead.since);
     let count = before.len() + since.len();
@@ -145,7 +146,7 @@ fn check_postings(store: &Store, model: &Model, seen: &mut Seen) {
     assert!(found == expected, "documents have other postings");
 }
 
-/// Runs that are no outputs, ascending by their ranges.
+/// Returns the runs that are not outputs of a merge, ascending by range.
 fn current(store: &Store) -> Vec<(u32, &Run)> {
     let runs = store.runs.iter().map(|(number, run)| (*number, run));
     let mut current: Vec<(u32, &Run)> = runs.filter(|(_, run)| run.inputs.is_empty()).collect();
@@ -329,7 +330,7 @@ fn check_filter(store: &Store, (run, lane): (u32, u16), blocks: &[&BlockRow], se
             "run {run}, lane {lane}"
         );
     }
-    // Of what has moved, the bits are still there.
+    // The bits of moved pieces still exist.
     if expected.after.is_none() {
         for (number, piece) in pieces {
             let buckets = left.iter().map(|(code, _)| kind.bucket(*code));

@@ -36,7 +36,7 @@ fn frames(stream: &[u8]) -> Vec<(u8, Vec<u8>)> {
     frames
 }
 
-/// What a stream holds: a schema, a self-test and documents with their ids.
+/// The contents of a stream: a schema, a self-test and documents with their ids.
 struct Stream {
     schema: schema::Schema,
     self_test: (u64, u64),
@@ -153,8 +153,8 @@ fn independent_reader_reads_exported_streams() {
 
 type Change = fn(&mut Vec<u8>);
 
-/// Documents of a stream that is put together by the specification are taken in; what is not as a
-/// writer writes it is refused, whatever its checksums say.
+/// A stream that is assembled by the specification is imported. A stream that differs from what a
+/// writer writes is refused, even if its checksums are right.
 #[test]
 fn streams_written_by_the_specification_are_imported() {
     let folder = tempfile::tempdir().unwrap();
@@ -211,7 +211,7 @@ fn streams_written_by_the_specification_are_imported() {
         assert!(refused.is_err(), "{what}");
         assert!(store.snapshot().unwrap().is_empty());
     }
-    // A newer version is told from damage.
+    // A newer version is distinguished from damage.
     let mut newer = two[..3].to_vec();
     newer[0].1[2] = 2;
     let refused = new.import(&sealed(newer)[..]).run();

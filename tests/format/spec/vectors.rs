@@ -9,7 +9,7 @@ use crate::spec::minhash::{cut, mix32, pack, unpack};
 use crate::spec::recipe::{self, Shingles, Unit};
 use crate::spec::{bytes, code_block, codes, hex, unhex};
 
-/// Checks the lines `input -> output` of a code block; says what all outputs should be.
+/// Checks the lines `input -> output` of a code block, and prints what all outputs should be.
 pub(crate) fn check(name: &str, output: impl Fn(&str) -> String) {
     let lines = code_block(name);
     assert!(!lines.is_empty());
@@ -115,7 +115,7 @@ fn equal_note_vectors_match() {
         for (index, (id, digest)) in members.iter().enumerate() {
             let offset = (id % 16_000) as usize;
             body[bitmap + offset / 8] |= 1 << (offset % 8);
-            // Of two classes a bit tells which.
+            // A bit distinguishes the two classes.
             let class = digests.iter().position(|other| other == digest).unwrap();
             classes |= (class as u8) << index;
         }

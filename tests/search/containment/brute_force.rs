@@ -38,7 +38,7 @@ pub(super) struct Documents {
     kept: BTreeMap<u64, BTreeSet<u64>>,
 }
 
-/// What is compared of an answer: key, shared hashes, those of the document.
+/// The compared parts of an answer: key, shared hashes, and hashes of the document.
 type Compared = (u64, u32, u32);
 
 fn compared(overlap: &Overlap) -> Compared {

@@ -1,4 +1,4 @@
-//! Every way in which documents come into a store, and every state that they are in there.
+//! Every way in which documents enter a store, and every state that they have there.
 
 use resemblance::schema::Rebanding;
 use resemblance::{

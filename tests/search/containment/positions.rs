@@ -1,4 +1,4 @@
-//! Where shared passages stand, against the texts themselves.
+//! Compares the positions of shared passages with the texts themselves.
 
 use std::ops::Range;
 
@@ -94,7 +94,7 @@ fn assert_all_placed(schema: &Schema, snapshot: &Snapshot) -> usize {
     let passages = asked
         .map(|(text, answer)| assert_placed(schema, text, answer))
         .sum();
-    // What is stored has its positions, and asks as the text does.
+    // A stored signature has its positions, and queries with it give the same answers as the text.
     let stored = (0_u64..60).zip(&queries).zip(&answers);
     for ((number, query), answer) in stored.step_by(one_in(3)) {
         let Some(stored) = snapshot.get(number.to_be_bytes()).unwrap() else {
@@ -118,8 +118,8 @@ fn passages_are_located_in_the_texts() {
     }
 }
 
-/// Positions are a part of a signature: they come through a file, a stream, a repair and bytes, and a text in another
-/// order is another.
+/// Positions are part of a signature. They survive files, streams, repairs and encoding, and a text
+/// in a different order has a different signature.
 #[test]
 fn positions_survive_copy_export_and_import() {
     let place = Place::new();
@@ -166,7 +166,8 @@ fn positions_survive_copy_export_and_import() {
     let stored = store.snapshot().unwrap().get("turning").unwrap().unwrap();
     assert_eq!(stored.signature(), &turned);
 
-    // Without positions nothing is told, and signatures of the one schema are none of the other.
+    // Without positions no passages are reported, and signatures of one schema do not fit the
+    // other.
     let plain = Containment::new(3).window(1);
     let plain = Schema::builder()
         .text(Text::words(4))
@@ -180,7 +181,8 @@ fn positions_survive_copy_export_and_import() {
     assert!(store.insert("page", &page).is_err());
 }
 
-/// Of a shingle that a text repeats endlessly the first places are followed: it ends, and finds the longest.
+/// Only the first positions of an endlessly repeated shingle are followed, so the search ends, and
+/// it finds the longest passage.
 #[test]
 fn endless_repeats_are_located_at_their_first_places() {
     let [schema, ..] = schemas();

@@ -25,7 +25,7 @@ pub(crate) fn say(text: &str) {
 }
 
 impl Corpus {
-    /// `None`, and a line that says so, if there are no corpora.
+    /// Returns `None`, and prints a line about it, if there are no corpora.
     pub(crate) fn read(name: &'static str) -> Option<Self> {
         let Some(root) = std::env::var_os("RESEMBLANCE_DATA") else {
             say(&format!(

@@ -1,10 +1,11 @@
-//! What the default seed returns: one draw, so it is held to what a user may rely on.
+//! Tests the results with the default seed. They are a single draw, so they are compared with what
+//! a user may rely on.
 
 use crate::evaluation::corpus::{Corpus, say};
 use crate::evaluation::default_schema;
 use crate::evaluation::stored::Stored;
 
-/// The share of some pairs for which `holds`, and a line that tells it.
+/// Prints and returns the share of pairs for which `holds` is true.
 fn share<T>(what: &str, pairs: &[T], holds: impl Fn(&T) -> bool) -> f64 {
     let held = pairs.iter().filter(|pair| holds(pair)).count();
     let share = held as f64 / pairs.len() as f64;

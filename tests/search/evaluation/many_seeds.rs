@@ -25,8 +25,8 @@ const THREADS: usize = 2;
 /// The similarity bands are 0.5 to 0.55, .., 0.95 to 1, and 1 alone.
 const BANDS: usize = 11;
 
-/// With fewer expected outcomes than this, of all seeds together, the spread over the seeds says
-/// nothing about the standard error: the one from theory takes its place.
+/// With fewer expected outcomes than this over all seeds, the spread over the seeds does not show
+/// the standard error, and the theoretical value replaces it.
 const FEW_OUTCOMES: f64 = 25.0;
 
 fn band(similarity: f64) -> usize {
@@ -80,7 +80,7 @@ fn feature_hashes(text: &str) -> Vec<u64> {
     hashes
 }
 
-/// What the truth says about two different sets.
+/// The known facts about two different sets.
 #[derive(Clone, Copy)]
 struct Known {
     similarity: f64,
@@ -177,13 +177,13 @@ fn returned_by_all_seeds(
     })
 }
 
-/// What theory says of a band.
+/// The theoretical expectation for a band.
 #[derive(Clone, Copy, Default)]
 struct Expected {
     pairs: f64,
     returned: f64,
-    /// Of the number of pairs returned, if pairs of different sets were independent. Documents
-    /// that are in several pairs make it larger.
+    /// The variance of the number of returned pairs, if pairs of different sets were independent.
+    /// Documents in several pairs increase it.
     variance: f64,
     /// Returned pairs of sets, or missed ones if those are fewer.
     outcomes: f64,

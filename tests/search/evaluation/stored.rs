@@ -18,7 +18,7 @@ pub(crate) struct Stored {
 }
 
 impl Stored {
-    /// Runs are sealed every `flush_after` documents, in several commits.
+    /// Creates a store whose memtable is flushed every `flush_after` documents, in several commits.
     pub(crate) fn new(corpus: &Corpus, schema: Schema, flush_after: u64) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let options = StoreOptions::new().flush_after(flush_after);
@@ -40,7 +40,7 @@ impl Stored {
         }
     }
 
-    /// All pairs within the schema's own bounds, by `Snapshot::pairs`: each comes once.
+    /// Returns all pairs within the schema's bounds, from `Snapshot::pairs`. Each must occur once.
     pub(crate) fn pairs(&self) -> BTreeMap<Places, Measures> {
         let mut pairs = BTreeMap::new();
         let snapshot = self.store.snapshot().unwrap();

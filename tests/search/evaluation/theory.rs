@@ -2,8 +2,8 @@
 
 use resemblance::schema::MinHashSchema;
 
-/// What decides whether a pair is returned: it must agree in all rows of some band, and in at least
-/// `least_equal` of all values.
+/// The conditions under which a pair is returned: it must agree in all rows of some band, and in at
+/// least `least_equal` of all values.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rule {
     pub(crate) values: usize,

@@ -52,7 +52,7 @@ fn verified_pairs_are_all_near_and_few_are_missed() {
         let stored = Stored::new(&corpus, default_schema().build().unwrap(), 65_536);
         let found = verified(&corpus, &stored);
         for (places, similarity) in &found {
-            // What is not in the truth has less than 0.5.
+            // Pairs that are not in the truth have a similarity below 0.5.
             let truth = corpus.truth.get(places).copied().unwrap_or(0.0);
             assert!(
                 (truth - similarity).abs() <= ROUNDING,

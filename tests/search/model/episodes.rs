@@ -41,9 +41,9 @@ fn rebuild(keep_first: bool) -> Step {
     })
 }
 
-/// Of ten hashes eight are shared, a similarity of 0.8, which as it is told, in steps of 2^-30, is a
-/// little less. Where 0.8 was the bound, queries left such documents out, `insert_if_new` took them
-/// as new, and pairs had them.
+/// Eight of ten hashes are shared. The similarity of 0.8, reported in steps of 2^-30, is slightly
+/// lower. If the bound was 0.8, queries once left such documents out and `insert_if_new` treated
+/// them as new, although pairs contained them.
 #[test]
 fn episode_with_a_similarity_exactly_at_the_bound() {
     let minhash = MinHash::bottom_k(64).threshold(0.8);
@@ -61,7 +61,8 @@ fn episode_with_a_similarity_exactly_at_the_bound() {
     Episode::new(&schema.build().unwrap(), &Opened::sealing_after(50)).run(&steps);
 }
 
-/// More documents than a batch takes at once, many of them near and some of one key.
+/// Inserts more documents than a batch holds, many of which are near each other and some of which
+/// share a key.
 fn insert_many_if_new(verified: bool) -> Step {
     let member = |number: u16| {
         let near = Drawn::Near {
@@ -81,9 +82,9 @@ fn insert_many_if_new(verified: bool) -> Step {
     })
 }
 
-/// Every kind of step, so that merges are under way and documents are dead when whole stores are
-/// written, and snapshots of before are held meanwhile. From the first way of flushing on one in two, each with
-/// `RESEMBLANCE_TESTS=all`.
+/// Runs every kind of step, so that merges are in progress and documents are deleted when whole
+/// stores are written, while earlier snapshots are held. Beginning with the first way of flushing,
+/// tests one in two, or each with `RESEMBLANCE_TESTS=all`.
 fn every_step(schema: &Schema, rebandings: &[Rebanding], first: usize) {
     let ways = [3, 50].into_iter().skip(first % one_in(2));
     for flush_after in ways.step_by(one_in(2)) {

@@ -17,9 +17,9 @@ enum Kind {
 #[derive(Clone, Copy, Debug)]
 struct Values {
     kind: Kind,
-    /// Of bottom-k at least 64.
+    /// At least 64 for bottom-k.
     values: u16,
-    /// Of bottom-k always 32.
+    /// Always 32 for bottom-k.
     bits: u8,
     threshold: f64,
     /// Rows and bands as far as there are values for them; chosen by recall, if not given.

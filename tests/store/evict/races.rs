@@ -13,8 +13,8 @@ use crate::common::{Place, Random, check_clean, sealing_after};
 
 const PAGES: u32 = 240;
 
-/// What is known of each page: the stamp that a finished touch or insertion has given it last, and
-/// whether one is under way, in which case nothing is known.
+/// The known facts about each page: the stamp of the last finished touch or insertion, and whether
+/// another one is in progress, in which case nothing is known.
 type Known = BTreeMap<u32, Mutex<Option<u64>>>;
 
 /// Visits pages: touches those that are there, adds those that are not.
@@ -36,9 +36,8 @@ fn visit(store: &Store, known: &Known, clock: &AtomicU64, seed: u64, visits: u32
     }
 }
 
-/// Evicts what is older than a bound that was drawn before; then every page whose last visit had
-/// ended with a stamp of at least the bound must be there. Stamps only rise, so that nobody lowers one
-/// again.
+/// Evicts documents older than a random bound. Afterwards, every page must exist whose last visit
+/// had ended with a stamp of at least the bound. Stamps only rise, so no thread lowers one.
 fn evict(store: &Store, known: &Known, clock: &AtomicU64) -> u64 {
     let bound = clock.load(Ordering::SeqCst).saturating_sub(60);
     let eviction = store.evict(EvictPolicy::OlderThan(bound));
@@ -103,7 +102,7 @@ fn documents_touched_in_time_are_never_evicted() {
     }
 }
 
-/// Several evict at the same time: each document goes once, and none in excess.
+/// Several threads evict at the same time. Each document is removed once, and none too many.
 #[test]
 fn concurrent_evictions_count_each_document_once() {
     let place = Place::new();

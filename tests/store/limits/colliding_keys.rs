@@ -1,4 +1,4 @@
-//! Keys with one code: they are told apart by their bytes.
+//! Keys with the same code, which are distinguished by their bytes.
 
 use resemblance::{BulkOptions, Document, Novelty, Store};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -13,9 +13,9 @@ const SEED: u64 = 0x6b65_7920_6c61_6e65;
 const LOW: u64 = 0x1f67_b3b7_a4a4_4072 ^ 0x78e5_c0cc_4ee6_79cb;
 const HIGH: u64 = 0x2172_ffcc_7dd0_5a82 ^ 0x8e24_43f7_7446_08b8;
 
-/// Of 16 bytes XXH3 takes two words, x and y, and mixes 16 + swap(x) + y + fold(x * y), where fold adds
-/// the halves of the product without a carry. With x = m, a small number, and y below 2^64 / m that
-/// is 16 + swap(m) + (m + 1) y: whatever the sum is to be, y follows for about one m in m + 1.
+/// XXH3 reads 16 bytes as two words, x and y, and mixes 16 + swap(x) + y + fold(x * y), where fold
+/// adds the halves of the product without a carry. If x = m is a small number and y is below 2^64 /
+/// m, this is 16 + swap(m) + (m + 1) y. For any given sum, y then follows for about one m in m + 1.
 fn colliding_keys() -> Vec<[u8; 16]> {
     let sum = 0xfeed_face_cafe_beef_u64;
     let y = |m: u64| {

@@ -65,7 +65,7 @@ fn exhausted_commit_numbers_lose_no_document() {
     let store = open(&path);
     refused(store.upsert(3u32.to_le_bytes(), &signature(99)), "commits");
     refused(store.remove(3u32.to_le_bytes()), "commits");
-    // What changes nothing needs no number.
+    // A transaction without changes needs no number.
     store.begin_write().unwrap().commit().unwrap();
     assert!(store.remove("nothing").unwrap().is_none());
     drop(store);

@@ -39,8 +39,8 @@ fn kinds() -> Vec<Schema> {
     builders.map(|builder| builder.build().unwrap()).into()
 }
 
-/// Texts of `size_bytes`: what comes in life, one word without an end, one that comes over and over,
-/// nothing but separators, scalar values of four bytes.
+/// Returns texts of `size_bytes`: ordinary text, one endless word, one repeated word, separators
+/// only, and scalar values of four bytes.
 fn texts() -> [(&'static str, String); 5] {
     let size = size_bytes();
     let mut words = String::with_capacity(size + 16);
@@ -124,7 +124,7 @@ fn a_long_text_is_stored_and_found_beside_an_empty_one() {
 /// A way in.
 type Insert = fn(&Store, Document<'_>, &Signature) -> Result<()>;
 
-/// The number of the way that is none of these: an offline build.
+/// The number of the remaining way: an offline build.
 const BUILD: usize = WAYS.len();
 
 const WAYS: [Insert; 4] = [
@@ -150,8 +150,9 @@ const WAYS: [Insert; 4] = [
     },
 ];
 
-/// Key, payload and stamp at their ends, each with a number of its own. The greatest payload takes long to
-/// write: one way in of a transaction and a build are enough of it, unless long forms are wanted.
+/// Inserts documents with the shortest and longest keys, payloads and stamps, each in a separate
+/// store. The longest payload takes long to write, so unless long tests are requested, one way of a
+/// transaction and a build suffice for it.
 fn extremes(way: usize) -> Vec<(Vec<u8>, Vec<u8>, u64)> {
     let largest = if is_long() || way == 0 || way == BUILD && is_all() {
         64 << 20

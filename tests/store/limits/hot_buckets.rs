@@ -9,7 +9,7 @@ use crate::common::{Place, stats};
 use crate::limits::{is_long, note};
 
 const BUDGET: u64 = 100;
-/// So many postings of a bucket are read with this budget, and one more.
+/// The number of postings of a bucket that this budget allows; one more is read.
 const POSTINGS: u64 = 1_024;
 
 fn documents() -> u64 {
@@ -69,8 +69,8 @@ fn load(place: &Place, schema: &Schema, signature: fn(u64) -> Signature, budget:
     options.probe_budget(budget).open(place.store()).unwrap()
 }
 
-/// So many blocks may be read within the budget: of each lane of a run the postings that it allows
-/// for, in blocks as full as they are on average, and the blocks before, between and after them.
+/// Returns the maximum number of blocks that the budget allows to read: in each lane of a run, the
+/// allowed postings in blocks of average size, and the blocks before, between and after them.
 fn most_blocks(store: &Store) -> u64 {
     let stats = stats(store);
     assert_eq!(stats.memtable_documents, 0);
@@ -81,7 +81,7 @@ fn most_blocks(store: &Store) -> u64 {
     of_lanes * stats.runs.len() as u64
 }
 
-/// What is done reads no more blocks than that, and no more signatures than `signatures`.
+/// Checks that `run` reads no more blocks than that, and no more signatures than `signatures`.
 fn reads_little<T>(store: &Store, signatures: u64, run: impl FnOnce() -> T) -> T {
     let most_blocks = most_blocks(store);
     let before = store.metrics();
@@ -176,7 +176,7 @@ fn insertions(store: &Store, last: u64) {
         let many = transaction.insert_many(&batch).if_new().run().unwrap();
         assert_eq!(many, [found]);
     }
-    // Those at the head of the bucket are found as ever.
+    // Documents at the head of the bucket are still found.
     for number in [0, 7, 14] {
         let mut transaction = store.begin_write().unwrap();
         let document = Document::without_key();
@@ -206,7 +206,7 @@ fn prefix_of_all_documents_is_probed_within_the_budget() {
         assert!(found.iter().all(|f| all.iter().any(|a| a.id() == f.id())));
         assert!(found.budget_exceeded().is_some() && found.candidates() as u64 <= BUDGET);
         assert_eq!(query().probe_budget(documents()).run().unwrap(), all);
-        // Identical: its code says so, and no signature is read.
+        // The document is identical: its code shows it, and no signature is read.
         let mut transaction = store.begin_write().unwrap();
         let known = reads_little(&store, 0, || {
             let document = Document::without_key();

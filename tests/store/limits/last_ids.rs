@@ -1,4 +1,4 @@
-//! Ids near the end of their range, with small ones beside them and alone.
+//! Ids near the end of their range, with and without small ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -58,7 +58,7 @@ fn family(ids: &Ids, number: u64) -> BTreeSet<u64> {
         .collect()
 }
 
-/// Asks for about four documents beside the first and the last, 15 with `RESEMBLANCE_TESTS=all`.
+/// Queries about four documents beside the first and the last, or 15 with `RESEMBLANCE_TESTS=all`.
 fn holds(snapshot: &Snapshot, ids: &Ids) {
     assert_eq!(snapshot.len(), ids.len() as u64);
     let stored = snapshot.iter().map(|record| record.unwrap().id().get());
@@ -164,7 +164,8 @@ fn change(store: &Store, ids: &mut Ids, step: u64) {
     transaction.commit().unwrap();
 }
 
-/// The most bits that an id of a block of bands takes, beside the least of the block.
+/// Returns the maximum number of bits of an id in a block of bands, in addition to the block's
+/// smallest id.
 fn widest_ids(path: &Path) -> u8 {
     const BANDS: TableDefinition<'static, &[u8; 22], &[u8]> = TableDefinition::new("bands");
     let database = crate::common::engine::database(path);
@@ -201,7 +202,7 @@ fn last_ids_are_as_good_as_others(leap: Leap) {
     assert!(matches!(transaction.commit(), Err(Error::Closed { .. })));
     assert_eq!(ids.values().max(), Some(&(u64::MAX - 2)));
     holds(&store.snapshot().unwrap(), &ids);
-    // Removal still goes, the last id included; ids are not given out again.
+    // Removal still works, also for the last id, and ids are not reused.
     for number in [number - 1, number - 2, first + 500] {
         let removed = store.remove(number.to_le_bytes()).unwrap();
         assert_eq!(removed.map(|id| id.get()), ids.remove(&number));

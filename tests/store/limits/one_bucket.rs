@@ -121,7 +121,8 @@ fn number_of(key: Option<&[u8]>) -> u64 {
     u64::from_le_bytes(key.unwrap().try_into().unwrap())
 }
 
-/// What of a bucket of all is not compared is told to the pair; the families meet elsewhere.
+/// The join reports exactly how many pairs of the common bucket are not compared. Families meet in
+/// other buckets.
 fn joins(snapshot: &Snapshot, corpus: &Corpus, members: u64) {
     let families = documents() / FAMILY;
     let pairs = snapshot.pairs().max_bucket(corpus.max_bucket);
@@ -152,7 +153,8 @@ fn joins(snapshot: &Snapshot, corpus: &Corpus, members: u64) {
     );
 }
 
-/// The first half at once, and no fewer than spill; the others by transactions, with seals and merges.
+/// Loads the first half in bulk, with at least enough documents to spill, and the others by
+/// transactions with flushes and merges.
 fn load(path: &Path, corpus: &Corpus) -> Store {
     let built = (documents() / 2).max(14_000);
     let little_memory = BulkOptions::new().memory_bytes(1 << 20).store(options());
@@ -172,7 +174,7 @@ fn load(path: &Path, corpus: &Corpus) -> Store {
     store
 }
 
-/// One of each family goes; another comes again under a new id.
+/// One document of each family is removed, and another is inserted again under a new id.
 fn change(store: &Store, corpus: &Corpus) {
     for batch in 0..4u64 {
         let mut transaction = store.begin_write().unwrap();
@@ -319,7 +321,7 @@ fn documents_with_one_signature_are_stored() {
     all_alike("equal fingerprints", simhash);
 }
 
-/// A key that is replaced over and over: its postings have one code, and all but one are dead.
+/// A key is replaced over and over. All its postings have one code, and all but one are deleted.
 #[test]
 fn one_key_can_be_replaced_many_times() {
     let corpus = bands();

@@ -23,7 +23,7 @@ fn fill(store: &Store) {
     }
 }
 
-/// One pair in three is asked for, each with `RESEMBLANCE_TESTS=all`.
+/// Queries one pair in three, or each with `RESEMBLANCE_TESTS=all`.
 fn holds(store: &Store) {
     let snapshot = store.snapshot().unwrap();
     assert_eq!(snapshot.len(), 195);

@@ -52,7 +52,8 @@ fn documents() -> u64 {
     trials(32, 100)
 }
 
-/// Families of four: all features of the family, but for a few or for many of its own.
+/// Returns a signature in a family of four: it has the family's features, except that a few or many
+/// are replaced.
 fn signature(schema: &Schema, number: u64) -> Signature {
     const REPLACED: [u64; 4] = [0, 0, 1, 25];
     let (family, replaced) = (number / 4, REPLACED[(number % 4) as usize]);

@@ -56,7 +56,7 @@ impl State {
     }
 }
 
-/// Changes the counters of a store that nobody has open.
+/// Changes the counters of a store that is not open.
 pub(crate) fn change(path: &Path, change: impl FnOnce(&mut State)) {
     const META: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("meta");
     let database = crate::common::engine::database(path);

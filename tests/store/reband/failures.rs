@@ -53,7 +53,7 @@ fn interrupted_reband_leaves_the_store_unchanged() {
     for stop in [1, 2, 3, 5, 9, 14, last - 1, last] {
         std::fs::copy(&copy, place.store()).unwrap();
         let image = place.file("image.rsm");
-        // On other systems nobody reads a file that is locked.
+        // On other systems, a locked file cannot be read.
         let (result, _) = reband(stop, cfg!(unix).then_some(&image));
         match result.unwrap_err() {
             Error::Stopped { work } => assert_eq!(work, "the rebanding"),

@@ -1,4 +1,5 @@
-//! Lanes that stay, stores without postings, rows of the dead, free space, outgrown designs.
+//! Lanes that stay, stores without postings, rows of deleted documents, free space, outgrown
+//! designs.
 
 use std::path::Path;
 

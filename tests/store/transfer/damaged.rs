@@ -32,7 +32,8 @@ fn small(place: &Place) -> (Store, Vec<u8>) {
     (store, stream)
 }
 
-/// Imports what is no whole stream: how many documents are said to be before the damage.
+/// Imports an incomplete stream. Returns the number of documents that the error reports before the
+/// damage.
 fn refused(store: &Store, stream: &[u8], what: impl Fn() -> String) -> u64 {
     let error = match store.import(stream).run() {
         Err(Error::ImportStopped {
@@ -167,7 +168,7 @@ fn import_reports_a_failing_reader() {
     assert!(store.snapshot().unwrap().is_empty());
 }
 
-/// A writer that takes so many bytes.
+/// A writer that accepts this number of bytes.
 struct Full(usize);
 
 impl Write for Full {

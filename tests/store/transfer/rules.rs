@@ -53,7 +53,7 @@ impl Merge {
     }
 }
 
-/// What is in a store after both lots: by key, and those without.
+/// Returns the contents of a store after both batches: by key, and those without a key.
 fn merged(merge: &Merge, rule: ExistingKeys) -> (BTreeMap<Vec<u8>, Entry>, Vec<Entry>, [u64; 3]) {
     let mut keyed = BTreeMap::new();
     let mut unkeyed = Vec::new();
@@ -241,7 +241,8 @@ fn import_names_a_different_recipe_before_writing() {
         }
         assert!(store.snapshot().unwrap().is_empty());
     }
-    // Whole values are cut here; those of as many bits come as they are, whatever their bands were.
+    // Whole values are cut here. Values with the same number of bits are imported unchanged,
+    // whatever their bands were.
     for (name, stream) in [("a.rsm", &whole), ("bands.rsm", &few_bits)] {
         let store = new(name, cut(7));
         assert_eq!(import(store.import(&stream[..])).inserted, 5);

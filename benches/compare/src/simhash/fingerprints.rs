@@ -2,8 +2,8 @@
 
 use crate::documents::mix;
 
-/// The fingerprint of document `number`. One in ten is up to four bits, one more than is asked
-/// for, from that of an earlier document.
+/// Returns the fingerprint of document `number`. One in ten differs from that of an earlier
+/// document in at most four bits, one more than the queries allow.
 pub fn fingerprint(number: u64) -> u64 {
     if number % 10 != 9 {
         return random(number);
@@ -29,7 +29,7 @@ pub fn near_earlier(documents: u64, count: u64) -> Vec<u64> {
     (0..count).map(probe).collect()
 }
 
-/// Of no document.
+/// Returns fingerprints that belong to no document.
 pub fn strangers(documents: u64, count: u64) -> Vec<u64> {
     (0..count)
         .map(|probe| random(10 * (documents + probe)))

@@ -16,10 +16,10 @@ use crate::process::{allocated_bytes, anonymous_bytes};
 use crate::race;
 use crate::report;
 
-/// The greatest distance asked for.
+/// The maximum distance of queries.
 const DISTANCE: u32 = 3;
 
-/// Probes that are asked at once.
+/// The number of probes in a batch.
 const BATCH_PROBES: usize = 10_000;
 
 const ENGINES: [&str; 4] = ["resemblance", "sqlite", "gaoya", "scan"];
@@ -41,7 +41,7 @@ trait Index {
     /// The documents within the distance, ascending.
     fn near(&self, fingerprint: u64) -> Result<Vec<u64>>;
 
-    /// The same of many at once; `None` if the engine has no such thing.
+    /// Answers many probes in one call. Returns `None` if the engine has no such call.
     fn near_many(&self, _: &[u64]) -> Option<Result<Vec<Vec<u64>>>> {
         None
     }
@@ -49,8 +49,8 @@ trait Index {
     /// All pairs within the distance, in any order, each once.
     fn pairs(&self) -> Result<Pairs>;
 
-    /// What it has to say about itself; and bytes of a document's postings alone where it keeps
-    /// more.
+    /// Returns lines for the report, and the bytes of a document's postings if the engine stores
+    /// more than postings.
     fn inspect(&self) -> Result<(Vec<String>, Option<f64>)> {
         Ok((Vec::new(), None))
     }

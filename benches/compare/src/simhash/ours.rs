@@ -50,7 +50,7 @@ pub fn compact(folder: &Path) -> Result<()> {
 fn near(snapshot: &Snapshot, fingerprint: u64) -> resemblance::Result<Vec<u64>> {
     let signature = Signature::from_simhash(fingerprint);
     let matches = snapshot.query(&signature).max_distance(DISTANCE).run()?;
-    // They come best first.
+    // The best matches are first.
     let mut ids: Vec<u64> = matches.iter().map(|one| one.id().get()).collect();
     ids.sort_unstable();
     Ok(ids)

@@ -16,7 +16,7 @@ const FONT: &str = "sans-serif";
 const COLUMNS: &str = "visits,seconds,visits_per_second,file_mb,allocated_mb,resident_mb,anonymous_mb,\
      written_mb,longest_commit_ms,documents,dead_rows,evicted";
 
-/// The state after so many visits, and what the visits since the last sample came to.
+/// The state after a number of visits, and the results of the visits since the last sample.
 #[derive(Clone, Copy)]
 pub struct Sample {
     pub visits: u64,

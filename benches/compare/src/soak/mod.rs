@@ -22,13 +22,15 @@ use crate::process::{allocated_bytes, anonymous_bytes, peak_bytes, resident_byte
 /// Visits between samples.
 const SAMPLE_VISITS: u64 = 1_000_000;
 
-/// Rows of the dead are counted in every so many samples, for that reads the whole store.
+/// The number of samples between two counts of deleted documents' rows. A count reads the whole
+/// store.
 const SAMPLES_A_COUNT: u64 = 10;
 
 /// In a round, in which every page is visited once.
 const EVICTIONS_A_ROUND: u64 = 4;
 
-/// A page that is there is visited within two rounds. What was not is gone.
+/// The number of rounds within which every existing page is visited. Pages without a visit in that
+/// time no longer exist.
 const KEPT_ROUNDS: u64 = 2;
 
 /// Pages looked up at the end.
@@ -98,10 +100,10 @@ struct Since {
     longest_commit: Duration,
 }
 
-/// An eviction beside the visits.
+/// An eviction that runs during the visits.
 struct Eviction {
     thread: JoinHandle<resemblance::Result<EvictReport>>,
-    /// What it must come to.
+    /// The number of documents that it must remove.
     expected: u64,
 }
 
@@ -264,7 +266,8 @@ fn look_up(store: &Store, world: &World) -> Result<()> {
     Ok(())
 }
 
-/// How much the samples differ, and the last from the first, once as many are evicted as come in.
+/// Reports how much samples vary, and how much the last differs from the first, once evictions
+/// balance insertions.
 fn report(options: &Options, curves: &Curves) -> Result<()> {
     let samples = curves.samples();
     let late = |visits: u64| visits > 3 * options.pages;

@@ -5,8 +5,8 @@ use resemblance::Signature;
 
 use crate::documents::mix;
 
-/// Of a thousand visits to a page that was visited before, how many find that it is gone, and another
-/// one is there in its place; that it was rewritten; and that little has changed.
+/// Among a thousand visits to a page that was visited before, the number that find another page in
+/// its place, the number that find it rewritten, and the number that find small changes.
 const GONE: u64 = 20;
 const REWRITTEN: u64 = 10;
 const EDITED: u64 = 50;
@@ -27,7 +27,7 @@ struct Slot {
     stamp: u32,
 }
 
-/// What a visit finds.
+/// The result of a visit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
     First,
@@ -52,7 +52,7 @@ pub struct World {
     /// The sites in the order in which the round that is under way visits them.
     sites: Vec<u32>,
     round: u64,
-    /// When those that are gone were visited last.
+    /// When pages that no longer exist were last visited.
     gone: Vec<u64>,
 }
 
@@ -73,7 +73,8 @@ impl World {
         self.slots.len() as u64
     }
 
-    /// The visit with a number from 0, which is also the time. They must be asked for in order.
+    /// Returns the visit with a number from 0, which is also the time. Visits must be requested in
+    /// order.
     pub fn visit(&mut self, number: u64) -> Visit {
         let slot_number = self.slot_of(number);
         let slot = &mut self.slots[slot_number as usize];
@@ -131,7 +132,7 @@ impl World {
         format!("https://site-{site}.example/{page}/{generation}")
     }
 
-    /// When what is in a slot was visited last; `None` if nobody was ever there.
+    /// Returns when the page in a slot was last visited, or `None` if it never was.
     pub fn stamp(&self, slot: u64) -> Option<u64> {
         let slot = &self.slots[slot as usize];
         slot.is_known.then_some(slot.stamp.into())
@@ -160,14 +161,15 @@ impl World {
         Signature::from_minhash(values)
     }
 
-    /// Forgets those that are gone and were last visited before this time. Returns how many.
+    /// Forgets pages that no longer exist and were last visited before this time. Returns their
+    /// number.
     pub fn evict(&mut self, before: u64) -> u64 {
         let count = self.gone.len();
         self.gone.retain(|stamp| *stamp >= before);
         (count - self.gone.len()) as u64
     }
 
-    /// How many documents a store has that was told of all visits.
+    /// Returns the number of documents in a store that has received all visits.
     pub fn documents(&self) -> u64 {
         let known = self.slots.iter().filter(|slot| slot.is_known).count();
         (known + self.gone.len()) as u64
