@@ -13,7 +13,7 @@ use resemblance_sketch::schema::Schema;
 /// Minimum memory limit, in bytes; a lower one is raised to it.
 const MIN_MEMORY_BYTES: u64 = 1 << 20;
 
-/// What to do with a document that has the key of an earlier one.
+/// The action for a document that has the key of an earlier one.
 ///
 /// ```
 /// # use resemblance::{BulkOptions, DuplicateKeys, Error, MinHash, Schema, Store};

@@ -14,13 +14,13 @@ use crate::documents::Probe;
 use crate::engine::Engine;
 use crate::packed::{document, prefix};
 
-/// Addresses only: neither memory nor disk is taken for them.
+/// Only address space: it takes neither memory nor disk.
 const MAP_BYTES: usize = 1 << 40;
 
 const DATA_FILE: &str = "data.mdb";
 
 pub struct Lmdb {
-    // Before the environment: a reader ends first.
+    // Declared before the environment, so that the reader ends first.
     reader: Option<RoTxn<'static, WithTls>>,
     database: Database<'static, Bytes, Bytes>,
     env: Env,
@@ -54,7 +54,7 @@ fn close(env: Env) {
     env.prepare_for_closing().wait();
 }
 
-/// Appends the rows in the order of their keys, a commit a band.
+/// Appends the rows in the order of their keys, one commit for each band.
 pub fn bulk_load(path: &Path, input: &mut Input) -> Result<()> {
     let lmdb = Lmdb::open(path)?;
     while let Some(rows) = input.next_band() {
@@ -70,7 +70,7 @@ pub fn bulk_load(path: &Path, input: &mut Input) -> Result<()> {
     Ok(())
 }
 
-/// A copy without free pages takes the file's place.
+/// Replaces the file by a copy without free pages.
 pub fn compact(path: &Path) -> Result<()> {
     let copy = path.join("copy.mdb");
     let lmdb = Lmdb::open(path)?;

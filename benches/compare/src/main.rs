@@ -1,4 +1,4 @@
-//! Measurements beside other engines, and of sketching.
+//! Compares the store with other engines, and measures sketching.
 
 mod accuracy;
 mod batch;
@@ -40,7 +40,7 @@ use crate::engine::Kind;
 use crate::link::Link;
 use crate::options::Options;
 
-/// Whatever goes wrong ends the measurement.
+/// Any error ends the measurement.
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
 const USAGE: &str = "\

@@ -9,14 +9,14 @@ use crate::documents::Form;
 use crate::engine::{how_to_build, set_cache_bytes};
 use crate::process::available_bytes;
 
-/// In which order documents are replaced.
+/// The order in which documents are replaced.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Order {
     Random,
     Ascending,
 }
 
-/// As the command line names it.
+/// Prints the name on the command line.
 impl fmt::Display for Order {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -26,14 +26,14 @@ impl fmt::Display for Order {
     }
 }
 
-/// What is measured, and how. The usage says what each means.
+/// The measurements and their settings. The usage text explains each.
 #[derive(Clone)]
 pub struct Options {
     pub documents: u64,
     pub base: Option<u64>,
     pub batch: u64,
     pub singles: u64,
-    /// MiB of every engine: each is measured with each of them.
+    /// The memory of each engine in MiB. Each engine is measured with each of these.
     pub memories: Vec<u64>,
     pub rounds: u64,
     pub threads: Vec<usize>,
@@ -51,7 +51,7 @@ pub struct Options {
     pub scan_limit: u64,
     pub expected: Option<u64>,
     pub pairs: u64,
-    /// Features of the largest sets.
+    /// The number of features of the largest sets.
     pub most_features: u64,
     pub bulk: bool,
     forms: Vec<Form>,
@@ -60,7 +60,7 @@ pub struct Options {
     pub time_limit: Duration,
     pub memory_limit_bytes: u64,
     pub alone: Option<String>,
-    /// Whether another process gives turns to this one.
+    /// True if another process schedules this one.
     pub turns: bool,
     pub folder: PathBuf,
 }
@@ -95,7 +95,7 @@ impl Options {
             engines: None,
             sqlite_records: false,
             time_limit: Duration::from_secs(600),
-            // What doubles must not take all.
+            // Doubling must not take all memory.
             memory_limit_bytes: available_bytes()? / 20 * 9,
             alone: None,
             turns: false,
@@ -189,7 +189,7 @@ impl Options {
         Ok(())
     }
 
-    /// The same with files in another folder.
+    /// Returns these options with files in another folder.
     pub fn inside(&self, folder: &Path) -> Self {
         Self {
             folder: folder.to_owned(),
@@ -197,7 +197,7 @@ impl Options {
         }
     }
 
-    /// The same with one memory of every engine, which is set.
+    /// Returns these options with one memory size for every engine.
     pub fn with_memory(&self, mebibytes: u64) -> Self {
         set_cache_bytes(mebibytes << 20);
         Self {
@@ -206,33 +206,33 @@ impl Options {
         }
     }
 
-    /// As the command line names the memories.
+    /// Returns the memory sizes as the command line states them.
     pub fn memory(&self) -> String {
         let memories: Vec<String> = self.memories.iter().map(u64::to_string).collect();
         memories.join(",")
     }
 
-    /// All forms that were asked for.
+    /// Returns all requested forms.
     pub fn forms(&self) -> &[Form] {
         &self.forms
     }
 
-    /// The form of measurements that have one.
+    /// Returns the form for measurements that have only one.
     pub fn form(&self) -> Form {
         self.forms.first().copied().unwrap_or(Form::Postings)
     }
 
-    /// Whether SQLite keeps records where the store does.
+    /// Returns true if SQLite keeps records when the store does.
     pub fn with_records(&self) -> bool {
         self.with_records_of(self.form())
     }
 
-    /// The same of any form.
+    /// The same for a given form.
     pub fn with_records_of(&self, form: Form) -> bool {
         self.sqlite_records && form == Form::Records
     }
 
-    /// Those that were asked for, all of them known; else the default.
+    /// Returns the requested engines, which must all be known, or the default.
     pub fn engines(&self, known: &[String], default: &[String]) -> Result<Vec<String>> {
         let Some(engines) = &self.engines else {
             return Ok(default.to_vec());

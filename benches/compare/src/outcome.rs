@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_compared_among_the_documents_that_all_hold() {
+    fn answers_are_compared_among_documents_that_all_engines_hold() {
         let all = outcome("a", 10, &[&[1, 8], &[9]], false);
         let fewer = outcome("b", 5, &[&[1], &[]], false);
         assert!(compare_answers(&[all, fewer]).is_ok());
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn half_of_the_answers_must_not_be_empty() {
+    fn probes_must_find_something_in_half_of_the_answers() {
         let half = outcome("a", 10, &[&[1], &[]], false);
         assert!(compare_answers(&[half]).is_ok());
         let few = outcome("a", 10, &[&[1], &[], &[]], false);
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs_count_only_where_both_are_held() {
+    fn pairs_count_only_if_both_documents_are_loaded() {
         let all = outcome("a", 10, &[&[1, 3], &[1, 8]], true);
         let fewer = outcome("b", 5, &[&[1, 3]], true);
         assert!(compare_answers(&[all, fewer]).is_ok());

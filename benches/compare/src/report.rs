@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rates_are_those_of_the_documents_asked_for() {
+    fn rates_concern_the_requested_documents() {
         let commit = |nanoseconds| Commit {
             documents: 10,
             nanoseconds,

@@ -10,10 +10,10 @@ use crate::batch::{Batch, Input, Record, Row};
 use crate::documents::Probe;
 use crate::engine::{Engine, cache_bytes};
 
-/// More than SQLite maps, which it cuts to what it can.
+/// More than SQLite can map; it reduces the value to its limit.
 const MAP_BYTES: i64 = 1 << 40;
 
-/// Pages of the log from which it is moved into the file: 64 MiB, 16 times as many as by default.
+/// The number of pages in the log at which it is moved into the file: 64 MiB, 16 times the default.
 const CHECKPOINT_PAGES: i64 = 16_384;
 
 pub struct Sqlite {
@@ -27,16 +27,16 @@ pub fn connect(path: &Path) -> Result<Connection> {
     let connection = Connection::open(path)?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "FULL")?;
-    // Negative: in KiB instead of pages.
+    // A negative number means KiB instead of pages.
     let cache = -i64::try_from(cache_bytes() / 1024)?;
     connection.pragma_update(None, "cache_size", cache)?;
-    // Reads of the file without a copy, as far as SQLite can.
+    // Reads the file without a copy, if SQLite can.
     connection.pragma_update(None, "mmap_size", MAP_BYTES)?;
     connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
     Ok(connection)
 }
 
-/// The settings as SQLite has them.
+/// Returns the settings that SQLite reports.
 pub fn settings(connection: &Connection) -> Result<String> {
     let mut settings = format!("SQLite {}", rusqlite::version());
     for name in [
@@ -75,8 +75,8 @@ pub fn close(connection: Connection, path: &Path) -> Result<()> {
 }
 
 impl Sqlite {
-    /// `sorted`: whether the rows of a batch are sorted by the primary key before they are
-    /// inserted.
+    /// Opens the database. If `sorted`, the rows of a batch are sorted by primary key before they
+    /// are inserted.
     pub fn open(path: &Path, sorted: bool) -> Result<Self> {
         let connection = connect(path)?;
         connection.execute_batch(
@@ -93,7 +93,7 @@ impl Sqlite {
     }
 }
 
-/// One transaction, everything in the order of the primary keys.
+/// Inserts everything in one transaction, in the order of the primary keys.
 pub fn bulk_load(path: &Path, input: &mut Input) -> Result<()> {
     let mut sqlite = Sqlite::open(path, true)?;
     let transaction = sqlite.connection.transaction()?;

@@ -117,7 +117,7 @@ fn eval_compares_exact_similarities_with_results() {
     assert_eq!(missed as f64, 100.0 - right);
 }
 
-/// Of 30 pairs, of 300 with `RESEMBLANCE_TESTS=all`.
+/// Tests 30 pairs, or 300 with `RESEMBLANCE_TESTS=all`.
 #[test]
 fn eval_compares_kinds_and_sizes() {
     let folder = Folder::new();

@@ -22,7 +22,7 @@ const BUFFER_BYTES: usize = 256 * 1024;
 const TRANSACTION_DOCUMENTS: u64 = 10_000;
 const TRANSACTION_BYTES: usize = 16 << 20;
 
-/// What to do with a document of the stream whose key the store has.
+/// The action for a document of the stream whose key the store has.
 ///
 /// ```
 /// # use resemblance::{Document, ExistingKeys, MinHash, Schema, Store, Text};

@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn probes_are_as_near_as_they_should_be() {
+    fn probes_have_the_intended_similarity() {
         let documents: Vec<u64> = (0..500).map(fingerprint).collect();
         let nearest = |probe: &u64| {
             let distances = documents.iter().map(|one| (one ^ probe).count_ones());

@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_page_is_visited_once_a_round_and_is_what_was_found() {
+    fn every_round_visits_each_page_once() {
         let mut world = World::new(2_500, 1_000, 64);
         let mut last: HashMap<String, Signature> = HashMap::new();
         let mut counts = [0; 4];

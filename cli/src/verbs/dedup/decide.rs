@@ -24,7 +24,7 @@ pub(in crate::verbs) struct DroppedRecord<'d> {
     /// Its number in the corpus, from 0.
     pub(in crate::verbs) number: u64,
     pub(in crate::verbs) key: &'d [u8],
-    /// `None` if nothing is left of its text without the parts that stood before.
+    /// `None` if nothing remains of its text without the parts that have already appeared.
     pub(in crate::verbs) survivor: Option<&'d Survivor>,
 }
 
@@ -77,7 +77,7 @@ pub(in crate::verbs) fn decide(
     })
 }
 
-/// The data that the temporary store keeps of a document beside its signature: a hash of its
+/// The data that the temporary store keeps of a document besides its signature: a hash of its
 /// content, and its key, because keys need not be unique.
 struct StoredPayload<'a> {
     digest: u64,
@@ -104,7 +104,8 @@ struct SketchedDocument {
     known: Option<Match>,
     /// The score: documents with higher ones are preferred; `None` without a score.
     score: Option<[f64; 2]>,
-    /// True if nothing is left of its text without the parts that stood before: then it is not decided.
+    /// True if nothing remains of its text without the parts that have already appeared. Such a
+    /// document is not decided.
     is_emptied: bool,
     /// True if it was compared with a part of its candidates in the other store only.
     is_beyond_budget: bool,
@@ -225,7 +226,7 @@ impl Decision<'_> {
     ) -> Result<Option<(Vec<u8>, SketchedDocument)>> {
         let skip_bad = self.choices.join.corpus.skip_bad;
         let number = read.number;
-        // Those between are not in the sample.
+        // The documents in between are not in the sample.
         while self.kept.len() < number {
             self.note(false, false);
         }
