@@ -1,4 +1,4 @@
-//! The files of stores: on the disk, or in memory for tests that watch writes.
+//! The files of stores: on disk, or in memory for tests that watch writes.
 
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
@@ -22,25 +22,25 @@ use crate::process::HomeProcess;
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Reading, by any number of processes.
+    /// For reading, by any number of processes.
     Read,
-    /// Reading and writing.
+    /// For reading and writing.
     Write,
-    /// Opens the file for writing; it must not exist yet.
+    /// For reading and writing a new file. Fails if the file exists.
     Create,
 }
 
-/// The files of stores, by their names.
+/// Gives access to files by their names.
 ///
-/// Not part of the crate's stable interface: the tests put files in memory with it, watch writes,
-/// and let them fail.
+/// Not part of the stable interface: tests use it to keep files in memory, to watch writes, and to
+/// let them fail.
 #[doc(hidden)]
 pub trait Files: fmt::Debug + Send + Sync {
-    /// Opens a regular file. The kinds of errors are those of the operating system.
+    /// Opens a regular file. Error kinds are those of the operating system.
     fn open(&self, path: &Path, access: Access) -> Result<Box<dyn StorageBackend>>;
 
-    /// Opens a regular file like [`open`](Self::open). Also returns a handle of the same file of the system, if it is one,
-    /// whatever has its name by now.
+    /// Opens a regular file as [`open`](Self::open) does. If it is a file of the operating system,
+    /// also returns a second handle of the same file, even if another file has its name by now.
     fn open_twice(
         &self,
         path: &Path,
@@ -52,49 +52,51 @@ pub trait Files: fmt::Debug + Send + Sync {
     /// Removes a file.
     fn remove(&self, path: &Path) -> Result<()>;
 
-    /// Renames a file durably. The kind of the error is `AlreadyExists` if something has the new name.
+    /// Renames a file durably. If the new name is taken, the kind of the error is `AlreadyExists`.
     fn publish(&self, from: &Path, to: &Path) -> Result<()>;
 
-    /// Returns true if something has the name.
+    /// Returns true if the name is taken.
     fn exists(&self, path: &Path) -> Result<bool>;
 
-    /// Returns the length of a file and its size on the disk, in bytes.
+    /// Returns the length of a file and its size on disk, in bytes.
     fn size_bytes(&self, path: &Path) -> Result<(u64, u64)>;
 
-    /// Gives a file that only its owner may read the mode of another one, or of a new file.
+    /// Changes the mode of a file that only its owner may read to that of another file, or to that
+    /// of new files.
     fn set_mode(&self, _path: &Path, _like: Option<&Path>) -> Result<()> {
         Ok(())
     }
 
-    /// Returns false once another process has opened for writing what these files show as it was before.
+    /// Returns false if another process has opened the file for writing since these files took
+    /// their view of it.
     fn are_current(&self) -> Result<bool> {
         Ok(true)
     }
 
-    /// Returns true if other processes can open the files, so that they must be locked.
+    /// Returns true if other processes can open the files, in which case they must be locked.
     fn are_shared(&self) -> bool {
         false
     }
 }
 
-/// The conditions under which a journal is used.
+/// When small commits go to a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JournalLimits {
-    /// The size of the journal in bytes. Commits of more than half of that are written to their
-    /// places; with 0, all commits are.
+    /// The size of the journal in bytes. Commits of more than half that size are written directly
+    /// to the pages. With 0, all commits are.
     pub bytes: u64,
-    /// The number of syncs after which each opening uses the journal. To open, make one change and
-    /// close costs no more than without it.
+    /// The number of syncs after opening before the journal is used. A program that opens the file,
+    /// makes one change and closes it then pays nothing for the journal.
     pub after_syncs: u32,
 }
 
 impl JournalLimits {
-    /// The settings of a file that is open for long.
+    /// The settings for a file that stays open for long.
     pub const USUAL: Self = Self {
         bytes: 1 << 20,
         after_syncs: 4,
     };
-    /// The settings of a file without a journal.
+    /// The settings for a file without a journal.
     pub const NONE: Self = Self {
         bytes: 0,
         after_syncs: 0,
@@ -104,35 +106,36 @@ impl JournalLimits {
 /// How processes share a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sharing {
-    /// A writer has the file for itself.
+    /// A writer has exclusive access.
     #[default]
     Alone,
-    /// One process writes, and any number of others read beside it. Where the system has no locks of byte ranges,
-    /// this is as [`Alone`](Self::Alone).
+    /// One process writes while any number of others read. On systems without locks of byte ranges,
+    /// this is the same as [`Alone`](Self::Alone).
     OneWriter,
-    /// Any number of processes take turns in writing, and any number of others read. The file says so, and is shared
-    /// in this way whenever it is opened to be shared.
+    /// Any number of processes take turns to write, and any number of others read. The file records
+    /// this setting, which applies whenever it is opened to be shared.
     ManyWriters,
 }
 
-/// The settings that opening a file takes.
+/// The settings for opening a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileOptions {
-    /// The source through which files are opened, created and removed.
+    /// Gives access to the files.
     pub files: FileSource,
-    /// Bytes that redb's cache of pages may take.
+    /// The maximum size of redb's page cache, in bytes.
     pub cache_bytes: usize,
-    /// The conditions under which small commits are written to the journal of a file.
+    /// When small commits go to a journal.
     pub journal: JournalLimits,
     /// True if a new file is filled at once and then closed.
     pub is_filled_at_once: bool,
-    /// True if a file that cannot be locked is opened all the same.
+    /// True if the file is opened even if it cannot be locked.
     pub is_without_lock: bool,
     /// How this process shares the file with others.
     pub sharing: Sharing,
-    /// True if a new file is to say that many processes write it, however this process makes it.
+    /// True if a new file records that several processes may write it, whatever this process does
+    /// with it.
     pub notes_many_writers: bool,
-    /// The time to wait for a process that has the file.
+    /// How long to wait for a process that has the file open.
     pub wait: Duration,
 }
 
@@ -158,7 +161,7 @@ impl FileOptions {
         has_ranges && self.sharing != Sharing::Alone && self.files.0.are_shared()
     }
 
-    /// Returns these options for a file that no other process may have open.
+    /// Returns these options for exclusive access.
     pub(crate) fn alone(&self) -> Self {
         Self {
             sharing: Sharing::Alone,
@@ -166,10 +169,11 @@ impl FileOptions {
         }
     }
 
-    /// Calls `attempt` until another process has let go of the file, or the time to wait is over.
+    /// Calls `attempt` until no other process has the file open, or the waiting time is over.
     ///
     /// # Errors
-    /// Returns the errors of `attempt`. [`EngineError::Locked`] then names the process, where the system shows it.
+    /// The errors of `attempt`. [`EngineError::Locked`] names the other process if the system shows
+    /// it.
     pub fn wait_for<T>(
         &self,
         mut attempt: impl FnMut() -> std::result::Result<T, EngineError>,
@@ -191,36 +195,39 @@ impl FileOptions {
     }
 }
 
-/// An open file, which refuses to continue without a lock where it needs one: redb does without
-/// where the system reports that it has none.
+/// An open file that fails if a lock it needs is not available. redb would continue without a lock
+/// if the system reports that it has none.
 #[derive(Debug)]
 pub(crate) struct OpenFile {
     backend: Box<dyn StorageBackend>,
-    /// Another handle of the file, to read it beside the engine.
+    /// A second handle of the file, to read it without the engine.
     second: Option<File>,
-    /// The name of a file that must be locked.
+    /// The name of the file, if it must be locked.
     locked_path: Option<PathBuf>,
-    /// The process that has locked the file for reading, and unlocks it when it drops it.
+    /// The process that holds the lock for reading. It releases the lock when it drops the file.
     reader: Option<HomeProcess>,
-    /// The time to wait for a lock that another process holds for a moment.
+    /// How long to wait for a lock that another process holds only briefly.
     wait: Duration,
     /// True if this process was the last to write, as far as it knows.
     had_turn: AtomicBool,
 }
 
-/// The bytes of redb's protocol for several processes, whose locks a reader without the engine takes and asks for.
+/// The first byte of the ranges that redb locks to coordinate several processes. A reader without
+/// the engine takes and queries the same locks.
 const LOCK_BASE: u64 = 1 << 62;
 pub(crate) const WRITER_BYTE: u64 = LOCK_BASE;
 const SHARED_WRITER_BYTE: u64 = LOCK_BASE + 1;
 const WHOLE_FILE_READER_BYTE: u64 = LOCK_BASE + 3;
 
-/// A process that waits for its turn to write shares the lock of this byte, one of those that redb leaves to its users.
+/// A process that waits for its turn to write holds a shared lock of this byte. redb leaves such
+/// bytes to its users.
 const WAITING_BYTE: u64 = LOCK_BASE + 900;
 
-/// A process that waits takes its turn within some tenths of a millisecond, unless it was stopped.
+/// The maximum time to let waiting processes go first. They take their turn within some tenths of a
+/// millisecond, unless they are stopped.
 const MAX_COURTESY: Duration = Duration::from_millis(2);
 
-/// The head is locked for some microseconds at a time.
+/// The minimum time to wait for the lock of the head, which is held for microseconds at a time.
 const MIN_HEADER_WAIT: Duration = Duration::from_secs(1);
 const SHORT_ATTEMPTS: u32 = 50;
 const LOCK_PAUSE: Duration = Duration::from_micros(50);
@@ -229,10 +236,10 @@ const LOCK_PAUSE: Duration = Duration::from_micros(50);
 pub(crate) type Locked<T> = std::result::Result<T, BackendError>;
 
 impl OpenFile {
-    /// Opens a file that must be there, unless it is created. The engine must be one that was tried.
+    /// Opens a file, or creates it. Fails unless the engine's page layout is known.
     ///
     /// # Errors
-    /// Returns the errors of [`EngineError::opening`] or [`EngineError::naming`].
+    /// The errors of [`EngineError::opening`] or [`EngineError::naming`].
     pub(crate) fn open(
         path: &Path,
         access: Access,
@@ -254,8 +261,8 @@ impl OpenFile {
         })
     }
 
-    /// Opens a file for reading, whatever is in it, and keeps writers away until it is dropped, where files can be
-    /// locked.
+    /// Opens a file with any contents for reading. If files can be locked, keeps writers away until
+    /// it is dropped.
     pub(crate) fn open_shared(
         path: &Path,
         options: &FileOptions,
@@ -264,14 +271,14 @@ impl OpenFile {
         let byte = |place| (Bound::Included(place), Bound::Included(place));
         let (start, end) = byte(WHOLE_FILE_READER_BYTE);
         let locked = file.try_lock_shared(start, end).and_then(|is_locked| {
-            // A writer that shares the file does not look at that byte once it has the file open.
+            // A writer that shares the file does not check that byte after it has opened the file.
             let (start, end) = byte(SHARED_WRITER_BYTE);
             Ok(is_locked && !file.query_lock(start, end)?)
         });
         let locked = locked.or_else(|_| file.try_lock_shared(Bound::Unbounded, Bound::Unbounded));
         match locked {
             Ok(false) => return Err(EngineError::locked(path)),
-            // An error of the system about locks is no reason not to read.
+            // A failed lock does not prevent reading.
             Err(BackendError::Io(error)) => {
                 if let Ok(refused) = error.downcast() {
                     return Err(refused);
@@ -283,14 +290,14 @@ impl OpenFile {
         Ok(file)
     }
 
-    /// Opens a file for reading that nobody has open for writing, and lets writers open it later.
+    /// Opens a file for reading if no process has it open for writing. Writers may open it later.
     pub(crate) fn open_watched(
         path: &Path,
         options: &FileOptions,
     ) -> std::result::Result<Self, EngineError> {
         let file = Self::open(path, Access::Read, options)?;
         if !options.is_shared() {
-            // Then locks are of the whole file.
+            // In that case locks cover the whole file.
             drop(file);
             return Self::open_shared(path, options);
         }
@@ -307,7 +314,7 @@ impl OpenFile {
         match self.query_lock(byte, byte) {
             Ok(is_locked) => Ok(is_locked),
             Err(BackendError::Io(error)) => Err(error),
-            // Then a lock of the whole file kept it away.
+            // In that case a lock of the whole file kept writers away.
             Err(_) => Ok(false),
         }
     }
@@ -324,27 +331,29 @@ impl OpenFile {
         })
     }
 
-    /// Asks whether somebody else has locked a range of bytes.
+    /// Returns whether another process has locked a range of bytes.
     pub(crate) fn query_lock(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<bool> {
         answer(|| self.backend.query_lock_range(start, end))
     }
 
-    /// Waits for the lock of a range of bytes, which others hold for moments.
+    /// Locks a range of bytes. Waits for other processes, which hold it only briefly.
     pub(crate) fn lock(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<()> {
         self.wait_for_lock(|| self.try_lock(start, end))
     }
 
-    /// Waits for the shared lock of a range of bytes, which others hold for moments.
+    /// Takes a shared lock of a range of bytes. Waits for other processes, which hold it only
+    /// briefly.
     pub(crate) fn lock_shared(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<()> {
         self.wait_for_lock(|| self.try_lock_shared(start, end))
     }
 
-    /// Returns the other handle of the file, which only the engine's user needs.
+    /// Takes the second handle of the file, which only code outside the engine needs.
     pub(crate) fn take_second(&mut self) -> Option<File> {
         self.second.take()
     }
 
-    /// Waits for the turn to write. A process that has just had it lets those go first that wait.
+    /// Waits for the turn to write. A process that had the last turn lets waiting processes go
+    /// first.
     pub(crate) fn lock_turn(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<()> {
         let waiting = Bound::Included(WAITING_BYTE);
         let is_waited_for = || matches!(self.query_lock(waiting, waiting), Ok(true));
@@ -367,7 +376,8 @@ impl OpenFile {
         Ok(())
     }
 
-    /// Asks again and again: a process that was stopped while it holds the lock must not stop this one as well.
+    /// Polls the lock, so that a process that is stopped while it holds the lock cannot stop this
+    /// one for ever.
     fn wait_for_lock(&self, try_lock: impl Fn() -> Locked<bool>) -> Locked<()> {
         let began = Instant::now();
         for attempt in 0u32.. {
@@ -388,7 +398,7 @@ impl OpenFile {
         Err(BackendError::Io(named.unwrap_or(locked).for_redb()))
     }
 
-    /// Refuses to do without a lock of the whole file, the last one that redb asks for.
+    /// Fails without a lock of the whole file, which is the last one that redb requests.
     fn insist(
         &self,
         start: Bound<u64>,
@@ -422,7 +432,8 @@ fn answer(ask: impl Fn() -> Locked<bool>) -> Locked<bool> {
     }
 }
 
-/// True if a file system answers so that has no locks, or none for a file that is open in this way.
+/// Returns true for the errors of a file system that has no locks, or none for a file opened in
+/// this way.
 fn has_no_locks(error: &Error) -> bool {
     const EBADF: i32 = 9;
     const ENOLCK: i32 = if cfg!(any(target_os = "linux", target_os = "android")) {
@@ -449,7 +460,7 @@ impl<B: StorageBackend> From<B> for OpenFile {
 
 impl Drop for OpenFile {
     fn drop(&mut self) {
-        // A child that was forked meanwhile shares the lock, and must not release it.
+        // A child that was forked meanwhile shares the lock and must not release it.
         if self.reader.as_ref().is_some_and(HomeProcess::is_current) {
             let _ = self.backend.close();
         }
@@ -478,7 +489,7 @@ impl Files for Disk {
         path: &Path,
         access: Access,
     ) -> Result<(Box<dyn StorageBackend>, Option<File>)> {
-        // Opening a pipe would wait for somebody to write to it.
+        // Opening a pipe would block until a process writes to it.
         if access != Access::Create && !fs::metadata(path)?.is_file() {
             return Err(ErrorKind::IsADirectory.into());
         }
@@ -503,11 +514,11 @@ impl Files for Disk {
 
     fn publish(&self, from: &Path, to: &Path) -> Result<()> {
         let folder = folder_of(to);
-        // A second name instead of a new one: that never replaces an existing file.
+        // Adds a second name. Unlike a rename, this never replaces an existing file.
         match fs::hard_link(from, to) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(error),
             Err(_) => {
-                // Not every file system has links.
+                // Not every file system has hard links.
                 rename_over_nothing(from, to)?;
                 sync_folder(&folder).inspect_err(|_| {
                     let _ = fs::rename(to, from);
@@ -517,7 +528,7 @@ impl Files for Disk {
                 sync_folder(&folder).inspect_err(|_| {
                     let _ = fs::remove_file(to);
                 })?;
-                // A temporary name that is left over is harmless.
+                // A remaining temporary name is harmless.
                 let _ = fs::remove_file(from);
                 Ok(())
             }
@@ -525,7 +536,7 @@ impl Files for Disk {
     }
 
     fn exists(&self, path: &Path) -> Result<bool> {
-        // A link that leads nowhere has the name, too.
+        // A dangling symbolic link also takes the name.
         match fs::symlink_metadata(path) {
             Ok(_) => Ok(true),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
@@ -584,7 +595,7 @@ impl StorageBackend for MemoryFile {
     }
 }
 
-/// The files of the operating system, but for one that is in memory.
+/// The files of the operating system, except for one file in memory.
 #[derive(Debug)]
 struct OneInMemory {
     path: PathBuf,
@@ -641,7 +652,7 @@ impl Files for OneInMemory {
     }
 }
 
-/// Creates a file that only its owner may read and write: its contents may not be for others.
+/// Creates a file that only its owner may read and write, because its contents may be private.
 pub(crate) fn create_private(path: &Path) -> Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create_new(true);
@@ -650,17 +661,17 @@ pub(crate) fn create_private(path: &Path) -> Result<File> {
     options.open(path)
 }
 
-/// Returns the mode that the process gives to new files. Only creating one shows it without
+/// Returns the mode of files that the process creates. Only creating a file shows it without
 /// changing it for all threads.
 fn mode_of_new_files(beside: &Path) -> Result<fs::Permissions> {
     let probe = probe_name(beside);
     let made = File::create_new(&probe).and_then(|file| file.metadata());
-    // It holds nothing; one that a killed run has left behind is in the way.
+    // The file is empty. One that a killed process has left would be in the way.
     let _ = fs::remove_file(&probe);
     made.map(|metadata| metadata.permissions())
 }
 
-/// Takes the name with an empty file first: a rename would replace anything.
+/// Reserves the name with an empty file first, because a rename replaces any file.
 fn rename_over_nothing(from: &Path, target: &Path) -> Result<()> {
     File::create_new(target)?;
     fs::rename(from, target).inspect_err(|_| {
@@ -668,9 +679,9 @@ fn rename_over_nothing(from: &Path, target: &Path) -> Result<()> {
     })
 }
 
-/// Makes a new name as durable as the file.
+/// Syncs the folder, so that a new name is as durable as the file.
 fn sync_folder(folder: &Path) -> Result<()> {
-    // Elsewhere folders cannot be opened.
+    // Other systems cannot open folders.
     if cfg!(unix) {
         File::open(folder)?.sync_all()
     } else {
@@ -678,7 +689,7 @@ fn sync_folder(folder: &Path) -> Result<()> {
     }
 }
 
-/// Returns the folder that a path lies in.
+/// Returns the folder that contains a path.
 #[must_use]
 pub fn folder_of(path: &Path) -> PathBuf {
     match path.parent() {
@@ -687,13 +698,13 @@ pub fn folder_of(path: &Path) -> PathBuf {
     }
 }
 
-/// The source of the files that options name: those of the operating system by default.
+/// Gives access to files: those of the operating system by default.
 #[derive(Clone, Debug)]
 pub struct FileSource(pub Arc<dyn Files>);
 
 impl FileSource {
-    /// Makes a source of the files of the operating system, but for the file `path`, which is in memory and is
-    /// empty at first. Such a file has no locks.
+    /// Creates a source with the files of the operating system, except that `path` is a file in
+    /// memory, which is empty at first. That file has no locks.
     #[must_use]
     pub fn with_one_in_memory(path: PathBuf) -> Self {
         Self(Arc::new(OneInMemory {
@@ -709,7 +720,7 @@ impl Default for FileSource {
     }
 }
 
-/// Options are equal if all their settings are: the source of files is not a setting.
+/// Options are equal if their settings are equal. The source of files is not a setting.
 impl PartialEq for FileSource {
     fn eq(&self, _: &Self) -> bool {
         true
