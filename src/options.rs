@@ -58,8 +58,8 @@ impl StoreOptions {
             cache_bytes: 64 << 20,
             flush_after_documents: 65_536,
             quick_repair: false,
-            // About 64 blocks: a slice writes a few rows beside its blocks, and rereads the
-            // postings that did not fill a block of the one before.
+            // About 64 blocks. In addition to its blocks, a slice writes a few rows, and rereads
+            // the postings that did not fill a block of the slice before.
             merge_slice_postings: 64 * 700,
             merges_in_parallel: std::thread::available_parallelism().is_ok_and(|n| n.get() > 1),
             group_calls: 1_024,
@@ -361,8 +361,8 @@ impl StoreOptions {
         self
     }
 
-    /// Returns the options of a store in memory: nothing is synced, so that a journal would save nothing, and
-    /// nobody else can open it.
+    /// Returns the options of a store in memory. Nothing is synced, so a journal would save
+    /// nothing, and no other process can open it.
     pub(crate) fn in_memory(&self, path: &Path) -> Self {
         Self {
             journal: JournalLimits::NONE,
@@ -418,7 +418,7 @@ impl StoreOptions {
         }
     }
 
-    /// Returns whether several processes are to write the store, if the caller has said so.
+    /// Returns whether several processes should write the store, if the caller has set it.
     pub(crate) fn wants_shared_writers(&self) -> Option<bool> {
         self.shared_writers
     }

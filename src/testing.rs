@@ -70,7 +70,7 @@ pub(crate) fn signature(schema: &Schema, random: &mut Random) -> Signature {
         let number = match (family, place) {
             (_, 0..2) => 7,
             (0, _) => Random(place).next(),
-            // Of one bit a value these are equal.
+            // With one bit for each value, these are equal.
             (1, _) => Random(place ^ (member / 4) << 20).next() << 1,
             _ if place % 8 == member => Random(family).next(),
             _ => place + 100 * family,

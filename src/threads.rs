@@ -74,7 +74,7 @@ pub(crate) fn make_ahead<T: Send>(
 ) -> Result<bool> {
     scope(|scope| {
         let (sender, receiver) = sync_channel(1);
-        // It ends once nobody waits for items any more.
+        // It ends when no thread waits for items any more.
         let make = move || items.try_for_each(|item| sender.send(item));
         let Ok(making) = named(name).spawn_scoped(scope, make) else {
             return Ok(false);

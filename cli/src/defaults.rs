@@ -181,7 +181,7 @@ fn defaults(command: &Command, table: &Table, given: &ArgMatches) -> Result<Vec<
         };
         let given_to_verb = given.subcommand_matches(name);
         for (option, value) in options {
-            // Tables of other verbs are read as well, so that a mistake is reported at once.
+            // Tables of other verbs are read as well, so that a mistake is reported immediately.
             let default = default(of_verb, option, value, given_to_verb)
                 .map_err(|error| format!("[{name}]: {error}"))?;
             let is_idle = name == "dedup"

@@ -30,7 +30,7 @@ pub(crate) enum Outcome {
     Done,
     /// Nothing was found, or damage was: exit code 1.
     Nothing,
-    /// A part of the input could not be read, and was skipped as asked for: exit code 2.
+    /// A part of the input could not be read, and was skipped as requested: exit code 2.
     Partial,
 }
 
@@ -55,7 +55,7 @@ pub(crate) enum FailureKind {
     Corrupt,
     /// A signal, by its number.
     Signal(usize),
-    /// The reader of our output has gone: not an error.
+    /// The reader of the output has closed it. This is not an error.
     ClosedPipe,
 }
 
@@ -218,7 +218,8 @@ impl Failure {
         &self.notes
     }
 
-    /// A key that came before in the same file, where the documents are to have different ones.
+    /// Creates the failure for a key that has occurred before in the same file, if keys must be
+    /// unique.
     pub(crate) fn repeated_key(key: &[u8], place: String) -> Self {
         let key = String::from_utf8_lossy(key);
         Self::bad_input(format!("key {key:?} occurs twice"))
@@ -367,7 +368,7 @@ pub(crate) fn silence_panics() {
     }));
 }
 
-/// Runs the tool; a panic that nobody answered is a failure.
+/// Runs the tool. A panic that nothing else has handled becomes a failure.
 pub(crate) fn contain_panics<T>(run: impl FnOnce() -> Result<T>) -> Result<T> {
     panic::catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| Err(Failure::internal()))
 }

@@ -544,7 +544,8 @@ mod tests {
         assert!(tried > 60, "{tried}");
     }
 
-    /// A new path is read unless the name of its value says that it is written: this list makes one think of it.
+    /// A path option counts as read unless the name of its value shows that it is written. This
+    /// list forces a decision for each new option.
     #[test]
     fn every_path_option_is_declared_as_read_or_written() {
         let read = [

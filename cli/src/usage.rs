@@ -1,7 +1,8 @@
 //! Mistakes on the command line, in the words of the tool.
 //!
-//! clap knows what is wrong; what it says about values is Rust's, and what it guesses for unknown options and verbs
-//! is the nearest spelling. Here are the meanings that people have in mind instead.
+//! clap detects what is wrong. But its messages about values are those of Rust, and for unknown
+//! options and verbs it suggests the nearest spelling. This module suggests what people mean
+//! instead.
 
 use std::error::Error as _;
 use std::ffi::OsString;

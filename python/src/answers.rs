@@ -40,7 +40,7 @@ pub(crate) fn arrow_stream<'py, R>(
         let values = columns.into_iter().map(|(_, values)| values).collect();
         StructArray::try_new(fields, values, None).map_err(arrow_error)
     };
-    // Of no rows there are columns as well.
+    // An answer without rows has columns as well.
     let first = named(columns(rows.get(..ROWS_TOGETHER).unwrap_or(rows)))?;
     let field = Field::new("", first.data_type().clone(), false);
     let mut batches: Vec<ArrayRef> = vec![Arc::new(first)];
@@ -163,7 +163,7 @@ pub(crate) struct Match {
     /// The stamp of the stored document.
     #[pyo3(get)]
     stamp: u64,
-    /// Its payload, `None` unless the query asked for `payloads`.
+    /// The payload, or `None` unless the query requested `payloads`.
     #[pyo3(get)]
     payload: Option<Vec<u8>>,
 }

@@ -37,7 +37,7 @@ const PIECE_BYTES: usize = 8 << 20;
 /// Texts that a thread takes at least, so that it is worth starting.
 const THREAD_BYTES: usize = 32 << 10;
 
-/// Documents that a thread takes at once, at most.
+/// The maximum number of documents that a thread takes at once.
 const PART_DOCUMENTS: usize = 64;
 
 /// Documents, given batch by batch, and the threads that work on one.
@@ -172,7 +172,8 @@ impl ArrowBatches {
 /// Texts, and keys if there are any.
 type ArrowRows = (PyArray, Option<PyArray>);
 
-/// The key that a float is, as the tool makes it of a number; `None` for one that is no number.
+/// Returns the key for a float, as the tool makes it for a number, or `None` for a float that is
+/// not a number.
 #[pyfunction]
 pub(crate) fn float_key(py: Python<'_>, number: f64) -> PyResult<Option<Key>> {
     let column: ArrayRef = Arc::new(Float64Array::from(vec![number]));
@@ -364,7 +365,7 @@ impl<'py> Source<'py> {
         Ok(Self::Items(documents.try_iter()?))
     }
 
-    /// Returns some documents at most, or as many as have some bytes.
+    /// Returns some documents, up to a number of documents or of bytes.
     fn next(
         &mut self,
         first: usize,
@@ -538,7 +539,7 @@ pub(crate) fn arrow_list<'py>(
     Ok(all)
 }
 
-/// Values beside documents, such as keys: one for each document, given in the same steps.
+/// Values that accompany documents, such as keys: one for each document, passed in the same steps.
 pub(crate) enum Beside<'py, T> {
     Nothing,
     Items(&'static str, Bound<'py, PyIterator>),
@@ -616,7 +617,7 @@ where
     }
 }
 
-/// The number of threads that a caller asked for, or one for each core.
+/// Returns the number of threads that a caller requested, or one for each core.
 pub(crate) fn threads_or_all(py: Python<'_>, threads: Option<usize>) -> PyResult<usize> {
     match threads {
         Some(threads) if !(1..=1_024).contains(&threads) => {

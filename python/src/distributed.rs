@@ -24,7 +24,7 @@ use crate::joins::bounds;
 use crate::schema::{Schema, SchemaParts};
 use crate::waiting::{lock, released};
 
-/// Pairs of buckets that are returned at once.
+/// The number of pairs of buckets that are returned at once.
 const PAIRS_TOGETHER: usize = 1 << 16;
 
 /// The rule that decides which documents are compared, and which of them are pairs: the bounds of a

@@ -15,7 +15,7 @@ use crate::keys::Key;
 use crate::python::class;
 use crate::waiting::{Home, Stop, in_background, lock};
 
-/// Bytes of texts that are read at once.
+/// The number of bytes of text that are read at once.
 const BATCH_BYTES: usize = 8 << 20;
 
 /// The documents of files, some at a time: a list of texts, and one of their keys.

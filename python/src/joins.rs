@@ -147,7 +147,7 @@ impl Held for PairSearch {
 
     fn end(self) {
         self.link.stop.set();
-        // A panic of it is nobody's any more.
+        // No caller remains for its panic.
         let _ = self.thread.join();
     }
 }
@@ -247,7 +247,7 @@ fn send_pairs(
     Found::End(pairs.left_out())
 }
 
-/// Sends unless the receiver is gone, or the thread is to stop.
+/// Sends unless the receiver no longer exists, or the thread must stop.
 fn send(sender: &SyncSender<Found>, found: Found, link: &CallerLink) {
     let mut unsent = found;
     while let Err(TrySendError::Full(back)) = sender.try_send(unsent) {

@@ -157,7 +157,7 @@ impl<T: Held + Clone> Lease<T> {
 
 impl<T: Held> Holder for Lease<T> {
     fn holds(&self) -> bool {
-        // What is at work holds it.
+        // The call in progress holds it.
         self.value.try_lock().map_or(true, |value| value.is_some())
     }
 

@@ -31,7 +31,8 @@ mod waiting;
 use pyo3::prelude::*;
 
 /// Classes and functions that `resemblance` gives names to.
-// An interpreter without a global lock turns it on when it imports this: nobody has tried it without.
+// An interpreter without a global lock enables it when it imports this module: nobody has tested it
+// without.
 #[pymodule(gil_used = true)]
 mod _native {
     #[pymodule_export]

@@ -21,7 +21,7 @@ use crate::python::{Report, given, object};
 use crate::schema::Schema;
 use crate::waiting::{Handle, Home, in_background, lock, released};
 
-/// Documents that are read at once for an iteration.
+/// The number of documents that an iteration reads at once.
 const RECORDS_TOGETHER: usize = 256;
 
 /// The reader that answers a question.
@@ -42,7 +42,7 @@ pub(crate) struct Reads {
     pub(crate) features: Option<Arc<FeatureSets>>,
 }
 
-/// A Python callable that returns how alike documents are, and the exception that it raised.
+/// A Python callable that returns the similarity of documents, and the exception that it raised.
 struct Verifier {
     callable: Py<PyAny>,
     raised: Mutex<Option<PyErr>>,
@@ -455,7 +455,7 @@ impl Reads {
     }
 }
 
-/// Creates a file that only its owner may read: payloads are nobody else's business.
+/// Creates a file that only its owner may read, because payloads may be private.
 fn create_private(path: &Path) -> std::io::Result<std::fs::File> {
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create_new(true);

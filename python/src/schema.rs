@@ -34,7 +34,7 @@ pub(crate) struct SchemaParts {
     html: Option<HtmlExtractor>,
 }
 
-/// Sets of features that are sketched at once.
+/// The number of sets of features that are sketched at once.
 const SETS_TOGETHER: usize = 1_024;
 
 /// The hash of a feature, `str` or `bytes`.
@@ -402,7 +402,7 @@ impl Schema {
         let mut signatures = Vec::new();
         let mut rest = sets.try_iter()?;
         loop {
-            // Features are hashed at once: their bytes need not be kept.
+            // Features are hashed at once, so that their bytes need not be kept.
             let mut together = Vec::new();
             for set in rest.by_ref().take(SETS_TOGETHER) {
                 let hashes = features_of(&set?)?.map(|feature| feature_hash_of(&feature?));

@@ -38,7 +38,7 @@ impl Wake for Bell {
             // A full channel has rung already.
             Self::Thread(sender) => drop(sender.try_send(())),
             Self::Callable(callable) => {
-                // The loop may be closed; then nobody waits any more.
+                // If the loop is closed, no task waits any more.
                 let _ = Python::try_attach(|py| callable.call0(py).map(drop));
             }
         }

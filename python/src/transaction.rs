@@ -1,4 +1,4 @@
-//! Write transactions, and inserting many documents at once.
+//! Write transactions, and insertions of many documents at once.
 
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ pub(crate) fn document<'a>(key: Option<&'a Key>, payload: &'a [u8], stamp: u64) 
     document.payload(payload).stamp(stamp)
 }
 
-/// Many documents, and the values beside them.
+/// Many documents, with the values that accompany them.
 pub(crate) struct Many<'py> {
     batches: Batches<'py>,
     keys: Beside<'py, Option<Key>>,
@@ -51,7 +51,7 @@ pub(crate) struct Many<'py> {
     stamps: Beside<'py, u64>,
 }
 
-/// The fields of a batch beside its documents.
+/// The fields of a batch besides its documents.
 pub(crate) struct BatchFields {
     keys: Option<Vec<Option<Key>>>,
     payloads: Option<Vec<Vec<u8>>>,

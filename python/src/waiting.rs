@@ -19,10 +19,10 @@ use crate::lease::{Holder, OpenFile};
 pub(crate) use crate::lease::{closed, lock};
 use crate::progress::{Callback, CallerLink, Reporter};
 
-/// Python is asked for signals this often.
+/// How often Python is asked for signals.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(50);
 
-/// The time that a stopped thread is waited for before its caller goes on without it.
+/// How long to wait for a stopped thread before its caller continues without it.
 const GRACE: Duration = Duration::from_millis(250);
 
 /// Calls the library without the interpreter.
@@ -82,12 +82,12 @@ impl Drop for Handle {
     /// a callable of Python's.
     fn drop(&mut self) {
         let store = lock(&self.store).take();
-        // While the interpreter ends there is nobody to wait for.
+        // While the interpreter ends, no caller remains to wait for.
         let _ = Python::try_attach(|py| py.detach(|| drop(store)));
     }
 }
 
-/// Informs a thread that its caller is gone.
+/// Tells a thread that its caller has stopped waiting.
 #[derive(Clone, Default)]
 pub(crate) struct Stop(Arc<AtomicBool>);
 

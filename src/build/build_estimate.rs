@@ -12,15 +12,15 @@ use crate::state::shape_of;
 use crate::write::filter_bits_per_document;
 use resemblance_sketch::schema::{Rebanding, Schema};
 
-/// About the bytes of a store without documents, and of the buffers beside its caches.
+/// The approximate bytes of a store without documents, and of buffers besides its caches.
 const CONSTANT_BYTES: u64 = 2 << 20;
 /// Pages around the bytes that are stored, in proportion.
 const PAGES: f64 = 1.02;
-/// Buffers and bookkeeping of a build beside what its options bound.
+/// The buffers and bookkeeping of a build, in addition to what its options bound.
 const BUFFERS_BYTES: u64 = 32 << 20;
 
-/// Bytes of the row of a document beside its key and signature, with its place in the tree; and those of the
-/// row of a payload.
+/// The bytes of a document's row besides its key and signature, including its place in the tree,
+/// and the bytes of a payload's row.
 const DOCUMENT_ROW_BYTES: u64 = 20;
 const PAYLOAD_ROW_BYTES: u64 = 17;
 

@@ -40,7 +40,8 @@ const RUN: u32 = 0;
 /// Rows of documents with ascending ids.
 type RowBatch = Vec<(u64, DocumentRows)>;
 
-/// A store that nobody else has open. Only its last commit is durable: before that the file has another name.
+/// A store that no other handle has open. Only its last commit is durable, because the file has a
+/// temporary name until then.
 pub(super) struct BulkStore {
     /// `None` once committed.
     write: Option<Arc<WriteTransaction>>,

@@ -21,7 +21,7 @@ use crate::write::{EqualCollector, remove_rows};
 use resemblance_sketch::lanes::LaneCode;
 use resemblance_sketch::schema::{Rebanding, Schema};
 
-/// A store that nobody else has open. Dropped before its commit, it is as it was.
+/// A store that no other handle has open. If it is dropped before its commit, it does not change.
 pub(super) struct RebandStore {
     /// Once it has begun.
     write: Option<PanicSafe<WriteTransaction>>,

@@ -23,7 +23,8 @@ pub(crate) struct OneOfEachKey<'a, I: Iterator> {
     repeated: &'a mut Tombstones,
     /// The postings of the current code that are kept, the next one last.
     kept: Vec<Posting>,
-    /// The repetition that came first in the build, and the id of the document that it repeats.
+    /// The repetition that was inserted first in the build, and the id of the document that it
+    /// repeats.
     earliest: Option<(u64, u64)>,
 }
 

@@ -31,8 +31,8 @@ use crate::invariant::{OrBug, invariant};
 #[cfg(test)]
 pub(crate) use crate::format::block_encoder::encode;
 
-/// The longest value, checksum included, that redb puts beside its key in a leaf of one 4,096-byte
-/// page. One byte more takes two pages.
+/// The length of the longest value, including its checksum, that redb stores with its key in a leaf
+/// of one 4,096-byte page. One byte more takes two pages.
 pub(crate) const BLOCK_VALUE_BYTES: usize = 4066;
 
 /// Maximum number of postings in one block. It bounds the memory that decoding allocates.
@@ -441,8 +441,8 @@ impl BlockIter<'_> {
         self.word = read_word(block.upper, self.word_index) & (u64::MAX << (position % 64));
     }
 
-    /// Returns the position, in bits, after the `count`th zero of the upper part, which has as
-    /// many.
+    /// Returns the position, in bits, after the `count`th zero of the upper part, which must have
+    /// that number of zeros.
     fn position_after_zeros(&self, count: usize) -> usize {
         if count == 0 {
             return 0;

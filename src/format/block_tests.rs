@@ -10,7 +10,7 @@ use crate::sample::Random;
 
 const TABLE: &str = "bands";
 
-/// Random postings in order: so many, with codes of these bits and ids from the first on.
+/// Returns `count` random postings in order, with codes of these bits and ids from the first one.
 fn drawn(random: &mut Random, count: usize, codes: u64, first_id: u64, ids: u64) -> Vec<Posting> {
     let posting = |_| Posting {
         code: random.next() & codes,
@@ -309,7 +309,7 @@ fn block_refuses_random_bytes() {
 fn block_decoding_detects_postings_out_of_order() {
     let postings = [posting(5, 1), posting(5, 2), posting(5, 3)];
     let (encoded, mut value) = encoded(None, &postings);
-    // Ids 0, 1, 2 of 2 bits each become 0, 0, 2: the id 1 stands twice.
+    // Ids 0, 1, 2 of 2 bits each become 0, 0, 2, so that id 0 occurs twice.
     let ids = value.len() - CHECKSUM_BYTES - 1;
     assert_eq!(value[ids], 0b10_01_00);
     value[ids] = 0b10_00_00;

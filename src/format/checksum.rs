@@ -1,7 +1,8 @@
 //! CRC-32 of every value on disk.
 //!
-//! The storage engine does not verify its pages when it reads them. The checksum covers the
-//! table's name and the key beside the value, so that a good value in the wrong place is seen too.
+//! The storage engine does not verify its pages when it reads them. The checksum covers the table's
+//! name and the key as well as the value, so that an intact value in the wrong place is detected
+//! too.
 
 use resemblance_sketch::metadata;
 use serde::Serialize;

@@ -377,7 +377,7 @@ fn split_values(layout: ValueLayout, bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     rest.split_at_checked(layout.size_bytes_for(count))
 }
 
-/// The error of a row that is gone, though an invariant wants it.
+/// Returns the error of a row that is missing although an invariant requires it.
 pub(crate) fn no_row(table: &str, id: u64, invariant: u8) -> Error {
     let detail = format!("found no row, expected one (invariant {invariant})");
     Error::corrupt(format!("table {table}, document {id}"), detail)

@@ -38,7 +38,7 @@ const END_BYTES: usize = 16;
 /// Fields in front of the row and the payload of a document: its id, and the length of the row.
 const DOCUMENT_HEAD_BYTES: usize = 12;
 
-/// Bytes of the fields of a row beside its key and its signature's values and fingerprint.
+/// The bytes of the fields of a row, besides its key and its signature's values and fingerprint.
 const ROW_FIELDS_BYTES: usize = 16;
 
 /// Bytes of kept hashes and their positions: those of some ten million shingles.
@@ -71,7 +71,7 @@ impl StreamHeader {
         let cut = || damaged(0, "its header is truncated");
         let mut rest = body;
         let [_, _, version @ ..] = take::<4>(&mut rest).ok_or_else(cut)?;
-        // What follows belongs to the version.
+        // The meaning of the following bytes depends on the version.
         let found = u16::from_le_bytes(version);
         if found > STREAM_VERSION {
             return Err(Error::NewerFormat {

@@ -123,8 +123,8 @@ pub(crate) struct FilterProbe<'p> {
 }
 
 impl FilterProbe<'_> {
-    /// Decides for each of many what [`may_hold`](Self::may_hold) decides for one, sooner where the
-    /// processor handles all words of a block at once.
+    /// Decides for many buckets what [`may_hold`](Self::may_hold) decides for one. This is faster
+    /// if the processor handles all words of a block at once.
     pub(crate) fn ask_all<T>(asked: impl Iterator<Item = (Self, T)>, notify: impl FnMut(T, bool)) {
         #[cfg(target_arch = "x86_64")]
         if std::arch::is_x86_feature_detected!("avx2") {
@@ -220,7 +220,8 @@ impl FilterPiece {
         Ok(())
     }
 
-    /// Inserts many, several times quicker where the processor handles all words of a block at once.
+    /// Inserts many buckets. This is several times faster if the processor handles all words of a
+    /// block at once.
     ///
     /// # Errors
     /// Returns the errors of [`insert`](Self::insert).

@@ -156,7 +156,8 @@ impl State {
         next.ok_or_else(|| used_up("commits", self.commit, u64::BITS))
     }
 
-    /// Counts the postings of a document that came or went, a key that it lacks included.
+    /// Counts the postings of a document that was inserted or removed, including that of a key that
+    /// it lacks.
     ///
     /// # Errors
     /// [`Error::InvalidParameter`] if the count has no room for them.

@@ -8,8 +8,7 @@ use resemblance_sketch::sketch::{KEPT_HASH_BITS, KeptShingle};
 /// Bytes of the count in front.
 const COUNT_BYTES: usize = size_of::<u32>();
 
-/// The number of low bits that are stored of each hash: it leaves about as many different upper
-/// parts as there are hashes.
+/// The number of low bits to store of each hash. It leaves about one upper part for each hash.
 fn low_bits(count: u32) -> u32 {
     u32::from(KEPT_HASH_BITS) - count.max(1).ilog2()
 }

@@ -67,8 +67,8 @@ fn has_valid_rows(run: &RunDescriptor) -> bool {
     })
 }
 
-/// The purpose of a lane. Lane numbers are never reused, so that a change of banding can put new
-/// lanes beside the old ones.
+/// The purpose of a lane. Lane numbers are never reused, so that a change of banding can add new
+/// lanes to the old ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LaneRow {
     /// 0 key, 1 band, 2 permuted table, 3 kept hashes.

@@ -50,7 +50,7 @@ fn any_header(value: &[u8]) {
     let Ok(header) = Header::decode(value) else {
         return;
     };
-    // What follows the flags belongs to newer versions and is not read.
+    // The bytes after the flags belong to newer versions and are not read.
     let fields = header.encode().len() - 4;
     assert_eq!(header.encode()[..fields], value[..fields]);
     let may_write = header.admit();
@@ -85,7 +85,7 @@ fn any_schema(schema: &Schema) {
     }
     let values = schema.minhash().map_or(0, |minhash| minhash.values());
     if values > 128 {
-        // As good as any, and takes too long for a fuzzer.
+        // It is valid, but takes too long for a fuzzer.
         return;
     }
     let sketcher = schema.sketcher();

@@ -124,8 +124,8 @@ fn text_recipe(input: &mut Input<'_>) -> Text {
     text
 }
 
-/// The bytes as a text. Where they are none, the place of the first wrong one is told, and it is
-/// replaced.
+/// Returns the bytes as a text. If they are not valid, the sketcher must report the place of the
+/// first invalid byte, which is then replaced.
 fn whole_text<'t>(sketcher: &Sketcher, bytes: &'t [u8], sizes: [usize; 3]) -> Cow<'t, str> {
     match std::str::from_utf8(bytes) {
         Ok(text) => Cow::Borrowed(text),

@@ -60,8 +60,8 @@ fn shape(input: &mut Input<'_>) -> Shape {
     }
 }
 
-/// Bits that stand for nothing may be set in a row, so that its form is not the only one. But what is
-/// read from it is written in one form, and read as the same.
+/// A row may have meaningless bits set, so it may have several encodings. But what is read from it
+/// is written in one encoding, and read back the same.
 fn document(input: &mut Input<'_>) {
     let shape = shape(input);
     let id = input.number(8);
@@ -99,8 +99,8 @@ fn compared(row: &DocumentRow<'_>, read: &resemblance_sketch::sketch::Signature)
     }
 }
 
-/// A bitmap of 2,000 bytes takes a fuzzer too long: the input is what stands at its front, or at its
-/// back, and zeros are the rest.
+/// A bitmap of 2,000 bytes takes a fuzzer too long. The input is its beginning or its end, and the
+/// rest is zeros.
 fn deleted(input: &mut Input<'_>) {
     let last = u64::MAX / CHUNK_DOCUMENTS;
     let chunk = input.pick(&[0, 1, 77, last - 1, last, last + 1, u64::MAX]);
@@ -186,7 +186,7 @@ fn any_chunk(mut row: DeletedChunk, chunk: u64, ids: std::ops::RangeInclusive<u6
     let is_since = |id: &u64| !before.is_dropped(*id);
     let in_range = |id: &&u64| ids.contains(id);
     assert_eq!(ended.0, dropped.iter().filter(in_range).count() as u64);
-    // Of those that are in both bitmaps the one dropped is counted, and the other stays.
+    // For documents in both bitmaps, the dropped one is counted and the other stays.
     assert!(
         all.iter()
             .filter(in_range)

@@ -18,7 +18,7 @@ fn replay(target: &str, run: fn(&[u8])) {
         files += 1;
     }
     assert!(files > 20, "{target}: {files} inputs");
-    // What every fuzzer begins with.
+    // Every fuzzer begins with this input.
     run(&[]);
 }
 

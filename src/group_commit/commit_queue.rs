@@ -89,7 +89,8 @@ struct QueueState<C, A> {
 pub(super) struct CommitQueue<C, A> {
     home: HomeProcess,
     state: Mutex<QueueState<C, A>>,
-    /// Signalled when the leader's target number of requests wait, and when nobody leads any more.
+    /// Signalled when the number of requests reaches the leader's target, and when no thread leads
+    /// any more.
     changed: Condvar,
     /// Duration of the last commit.
     commit_nanos: AtomicU64,
@@ -137,7 +138,7 @@ impl<C, A> CommitQueue<C, A> {
         self.state.lock().ignore_poison()
     }
 
-    /// Takes the lead and returns true if nobody has it.
+    /// Takes the lead and returns true if no thread has it.
     pub(super) fn try_lead(&self) -> bool {
         !std::mem::replace(&mut self.lock().is_led, true)
     }
@@ -203,8 +204,8 @@ impl<C, A> CommitQueue<C, A> {
             slot: Arc::clone(&slot),
         });
         if state.waiting.len() >= state.wake_at {
-            // The leader shares this variable with threads that wait until nobody leads. To wake one thread
-            // alone might wake one of those.
+            // The leader shares this variable with threads that wait until no thread leads. Waking
+            // only one thread might wake one of those.
             self.changed.notify_all();
         }
         slot
@@ -241,7 +242,7 @@ impl<C, A> CommitQueue<C, A> {
         state.expected_threads = own + threads.count();
         let wakers = std::mem::take(&mut state.wakers);
         drop(state);
-        // A task that is woken may take the lock at once.
+        // A woken task may take the lock at once.
         wakers.into_iter().for_each(Waker::wake);
         followers
     }
@@ -288,11 +289,11 @@ impl<C, A> CommitQueue<C, A> {
         let mut state = self.lock();
         let threads = || state.waiting.iter().filter(|waiting| waiting.has_thread);
         let next = threads().next().map(|next| Arc::clone(&next.slot));
-        // They came during the commit that has ended, and so at about the same time as its threads.
+        // They arrived during the commit that has ended, at about the same time as its threads.
         let waiting_threads = threads().count();
         state.expected_threads += waiting_threads;
-        // `is_led` remains set while the lead is handed on: nobody can take it in between, and a
-        // request that is queued now finds a leader that has not gathered yet.
+        // `is_led` remains set while the lead is handed over: no other thread can take it in
+        // between, and a request that is queued now finds a leader that has not gathered yet.
         if let Some(slot) = next {
             drop(state);
             slot.lead();
@@ -325,7 +326,7 @@ impl<C, A> CommitQueue<C, A> {
         Ok(())
     }
 
-    /// Waits until nobody leads, nothing waits, and the threads that were started have ended.
+    /// Waits until no thread leads, no request waits, and the started threads have ended.
     pub(super) fn wait_idle(&self) {
         let mut state = self.lock();
         while state.is_led {

@@ -63,7 +63,7 @@ struct LastHandle {
 
 impl Drop for LastHandle {
     fn drop(&mut self) {
-        // In another process nobody leads, and nothing ends.
+        // In another process no thread leads, and none will end.
         if !self.group.store.context.health.is_at_home() {
             return;
         }
@@ -120,8 +120,8 @@ impl GroupCommitHandle {
     }
 }
 
-/// Guard of the lead: dropping it hands the lead over, after a panic too, so that nobody waits for a
-/// leader that is gone.
+/// Guard of the lead. Dropping it hands the lead over, also after a panic, so that no thread waits
+/// for a leader that no longer exists.
 struct Leader<'s> {
     group: &'s Arc<GroupCommit>,
 }
@@ -319,7 +319,7 @@ impl GroupCommit {
             return Ok(SnapshotView { inner });
         }
         let snapshot = SnapshotView::open(&self.store)?;
-        // A weak reference: a snapshot that nobody uses must not keep the engine from reusing pages.
+        // A weak reference: an unused snapshot must not keep the engine from reusing pages.
         *shared = Arc::downgrade(&snapshot.inner);
         Ok(snapshot)
     }

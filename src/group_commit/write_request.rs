@@ -275,7 +275,7 @@ mod tests {
     use crate::options::StoreOptions;
     use crate::write::testing;
 
-    /// Equal documents are stored if that was asked for, and looked up where it was not.
+    /// Equal documents are stored if that was requested, and looked up otherwise.
     #[test]
     fn consecutive_requests_each_get_their_answer() {
         let folder = tempfile::tempdir().unwrap();

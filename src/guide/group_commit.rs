@@ -12,8 +12,8 @@
 //! While threads wait for their turn with `insert_if_new`, they search the committed documents, so
 //! that a page that is already in the store is answered without a transaction. Explicit
 //! transactions ([`begin_write`](crate::Store::begin_write)) wait in the same queue, first come,
-//! first served. A thread that holds one gets [`Error::Busy`](crate::Error::Busy) where it would
-//! wait for itself.
+//! first served. If a thread that holds one would wait for itself, it gets
+//! [`Error::Busy`](crate::Error::Busy).
 //!
 //! # Asynchronous programs
 //!

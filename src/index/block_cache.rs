@@ -17,7 +17,7 @@ use resemblance_sketch::sketch::mix64;
 /// Number of parts that are locked one by one.
 const SHARDS: usize = 16;
 
-/// About how many bytes a block takes besides its value.
+/// The approximate number of bytes of a block besides its value.
 const ENTRY_BYTES: usize = 320;
 
 /// In a full cache, one in this number of blocks that probes read replaces another. Otherwise a
@@ -78,7 +78,7 @@ impl CachedBlock {
 pub(super) enum BlockAccess {
     /// A probe, whose blocks may replace other blocks in the cache.
     Probe,
-    /// A sweep, which reads many blocks that nobody asks for again soon: they are kept if there is
+    /// A sweep. It reads many blocks that will not be needed again soon; they are kept if there is
     /// room.
     Sweep,
 }

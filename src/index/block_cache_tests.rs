@@ -205,7 +205,7 @@ fn block_cache_skips_dissimilar_documents() {
     }
 }
 
-/// A sweep takes free room, and leaves what probes read where there is none.
+/// A sweep uses free room, and does not evict what probes read.
 #[test]
 fn sweeps_evict_no_cached_block() {
     let transaction = begin_write();

@@ -8,7 +8,7 @@ const NONE: u32 = u32::MAX;
 /// Slots of the smallest table.
 const MIN_SLOTS: usize = 1 << 4;
 
-/// Spreads codes, of which the lowest bits may be alike (2⁶⁴ divided by the golden ratio).
+/// Spreads codes whose lowest bits may be equal (2⁶⁴ divided by the golden ratio).
 const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// The postings of one lane. A bucket is found in constant time, and takes no order.
@@ -55,7 +55,7 @@ impl BucketMap {
     fn grow(&mut self, low_code: &impl Fn(u64) -> u64) {
         let slots = (2 * self.slots.len()).max(MIN_SLOTS);
         self.slots = vec![NONE; slots];
-        // In the order in which they came, so that the newest is the first of its chain again.
+        // In the order of insertion, so that the newest posting is first in its chain again.
         for (index, chained) in (0..).zip(&mut self.postings) {
             let slot = slot_of(low_code(chained.posting.code), slots);
             if let Some(last) = self.slots.get_mut(slot) {
@@ -70,8 +70,8 @@ impl BucketMap {
         self.chain(self.last(low_code), low_code, high_code)
     }
 
-    /// Returns where the chain begins that has the bucket of a least code. Of many buckets the beginnings
-    /// are best asked for first: the processor then waits for several at a time.
+    /// Returns where the chain of a bucket begins, given the bucket's lowest code. If there are
+    /// many buckets, look up all beginnings first: the processor then waits for several at a time.
     pub(crate) fn last(&self, low_code: u64) -> u32 {
         let slot = slot_of(low_code, self.slots.len());
         self.slots.get(slot).copied().unwrap_or(NONE)

@@ -63,7 +63,7 @@ impl<T> Clock<T> {
         None
     }
 
-    /// Takes out all entries for which `goes` returns true.
+    /// Removes and returns all entries for which `goes` returns true.
     pub(super) fn extract(&mut self, goes: impl Fn(&T) -> bool) -> Vec<T> {
         self.entries.extract_if(.., |entry| goes(entry)).collect()
     }

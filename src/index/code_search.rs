@@ -80,8 +80,8 @@ pub(super) enum SortedPostings<'s> {
     Plain(&'s [Posting]),
     /// The table is of the same postings.
     WithTable(&'s [Posting], &'s LazyTable),
-    /// The postings are not where they must be. The result of a search is asked for once, and that
-    /// fails: beginning many searches takes less time where beginning one cannot fail.
+    /// The postings are not in their place. The error is returned when the result is read, because
+    /// beginning many searches is faster if beginning one cannot fail.
     Missing,
 }
 

@@ -13,7 +13,7 @@ use crate::invariant::bug;
 use crate::sync::IgnorePoison;
 use resemblance_sketch::lanes::{BucketBits, index_of_lane};
 
-/// About how many bytes a piece takes besides its bits and its slot.
+/// The approximate number of bytes of a piece besides its bits and its slot.
 const PIECE_BYTES: usize = 64;
 
 /// Number of pieces of the largest filter that is kept, of some three billion postings: their slots take memory
@@ -134,8 +134,8 @@ impl FilterQuestion<'_> {
     /// Returns the errors of [`FilterPiece::probe`].
     pub(crate) fn decide_all(questions: &mut [Self]) -> Result<()> {
         for questions in questions.chunks_mut(ASKED_TOGETHER) {
-            // This is separate from the computation, so that the processor has as many reads under
-            // way as it can.
+            // This is separate from the computation, so that the processor has as many reads in
+            // progress as possible.
             touch_all(questions);
             for question in &mut *questions {
                 question.locate()?;
@@ -226,8 +226,9 @@ impl FilterReader<'_> {
 }
 
 impl<'r> RunFilters<'r> {
-    /// Asks a filter of the run whether it may hold codes of `low_code..=high_code`, and reads nothing of a piece: so
-    /// many questions can be made before the first waits for memory.
+    /// Prepares the question whether a filter of the run may hold codes of `low_code..=high_code`,
+    /// without reading the piece. Many questions can then be prepared before the first waits for
+    /// memory.
     #[inline]
     pub(crate) fn question(
         self,
@@ -455,7 +456,7 @@ mod tests {
             assert_eq!(ask(7, code), FilterVerdict::NotHeld);
             cache.keep((7, 1, number), SHAPE, piece);
             assert_eq!(ask(8, code), FilterVerdict::NotHeld);
-            // The first is asked for repeatedly, so it is kept.
+            // The first one is queried repeatedly, so it is kept.
             assert_eq!(ask(7, self::piece(0).0), FilterVerdict::MayHold);
             assert!(cache.size_bytes() <= twenty);
         }

@@ -39,7 +39,7 @@ impl<C: PostingChunks> ChunkIter<C> {
         self.taken = 0;
         let read = self.chunks.read(&mut self.postings);
         if read.is_err() {
-            // What there is of a bad chunk was not checked.
+            // The rest of a bad chunk was not checked.
             self.postings.clear();
         }
         self.has_ended = self.postings.is_empty();
@@ -113,8 +113,8 @@ impl<C: PostingChunks> PostingChunks for KWayMerge<C> {
     }
 }
 
-/// Appends the merge of two sorted slices. It works from both ends at once: neither end waits for the
-/// other's comparisons, so that the processor overlaps them.
+/// Appends the merge of two sorted slices. It works from both ends at once. Neither end waits for
+/// the other's comparisons, so the processor overlaps them.
 fn merge_two<'p>(
     mut a: &'p [Posting],
     mut b: &'p [Posting],
@@ -246,8 +246,8 @@ impl SliceMerger {
     }
 }
 
-/// Returns where slices are cut in two with about equally many postings. So a large slice beside small ones is
-/// copied once, and equal ones as often as each other.
+/// Returns where to cut slices into two halves with about equally many postings. A large slice
+/// beside small ones is then copied once, and slices of equal size are copied equally often.
 fn middle_of(slices: &[&[Posting]]) -> usize {
     let half = slices.iter().map(|slice| slice.len()).sum::<usize>() / 2;
     let mut before = 0;

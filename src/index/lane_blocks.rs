@@ -77,7 +77,7 @@ where
         }
     }
 
-    /// Begins with a block that covers the first posting that is asked for.
+    /// Begins with a block that covers the first requested posting.
     pub(super) fn beginning_with(self, first: Option<Arc<CachedBlock>>) -> Self {
         Self { first, ..self }
     }

@@ -117,7 +117,7 @@ where
                 ProbeControl::End => return Ok(blocks.cost),
             }
         }
-        // The descriptor records where the lane ends, so that nobody looks for a block behind the
+        // The descriptor records where the lane ends, so that no search looks for a block after the
         // last.
         let last = block.last();
         // The blocks with more postings of a code that is not near are not read.

@@ -197,7 +197,8 @@ fn deleting_a_lane_leaves_its_neighbours() {
     assert!(left.is_empty());
 }
 
-/// A probe of a damaged lane tells the truth or the damage, never less than the truth.
+/// A probe of a damaged lane returns all postings or reports the damage; it never returns fewer
+/// postings.
 fn assert_noticed(
     transaction: &WriteTransaction,
     lane: &LaneSummary,

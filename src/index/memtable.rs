@@ -38,7 +38,7 @@ impl Memtable {
             return Ok(self.clone());
         }
         let mut kept = &*self.segments;
-        // Newest first. All are merged at once: what lies between would be made for nothing.
+        // Newest first. All are merged at once, because intermediate results would be wasted.
         let mut merged: Vec<&Segment> = vec![segment];
         let mut documents = segment.documents();
         while let [older @ .., last] = kept

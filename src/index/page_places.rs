@@ -18,7 +18,7 @@ use crate::index::lane_index::{LaneIndex, position_in};
 use crate::index::mixer::Mixer;
 use crate::sync::IgnorePoison;
 
-/// About how many bytes the pages below one page take besides.
+/// The approximate number of additional bytes for the pages below one page.
 const NAMED_BYTES: usize = 96;
 
 /// A page, and the greatest position that it can have.

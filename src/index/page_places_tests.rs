@@ -206,7 +206,8 @@ fn pieces_of_filters_are_read_at_their_places() {
             assert!(!opened);
             !may_hold
         });
-        // Of 150 postings a piece, with 200 bits each, hardly one in a thousand is taken for one that is there.
+        // With 150 postings in each piece and 200 bits for each piece, hardly one in a thousand is
+        // a false positive.
         assert!(absent.count() > 950);
     }
 }

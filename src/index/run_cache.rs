@@ -179,7 +179,7 @@ impl RunCache {
         Ok(answer)
     }
 
-    /// Asks for the pages of rows that will be read, all at once, and notes where they are.
+    /// Requests all pages of rows that will be read at once, and records where they are.
     pub(crate) fn read_ahead(&self, finder: &PageFinder, rows: &[RunRow]) {
         self.places.read_ahead(finder, rows);
         self.share();

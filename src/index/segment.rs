@@ -206,7 +206,7 @@ fn all_lanes(segments: &[&Segment]) -> Vec<u16> {
 #[derive(Debug)]
 pub(crate) struct SegmentBuilder {
     lanes: Arc<[u16]>,
-    /// The postings of each lane, in the order they came.
+    /// The postings of each lane in the order of insertion.
     columns: Vec<Vec<Posting>>,
     documents: u64,
     last_id: Option<u64>,

@@ -71,7 +71,7 @@ fn assert_holds(segment: &Segment, numbers: &[u16], expected: &[Vec<Posting>]) {
 }
 
 #[test]
-fn segments_are_sorted_whatever_their_length() {
+fn segments_of_any_length_are_sorted() {
     let mut random = Random(1);
     let numbers = [0, 3, 4, 900];
     // Lengths around the one from which the radix sort is used.

@@ -167,8 +167,8 @@ pub(crate) fn sweep_lane<'t, T: ReadableTable<Key, Value> + 't>(
         false => visit(query_index, posting),
     };
     let mut reached = None;
-    // The blocks that end before the cursor are gone. A search for an earlier posting would find the first
-    // block behind them, and take these for lost.
+    // The blocks that end before the cursor have been dropped. A search for an earlier posting
+    // would find the first block after them, and would treat the dropped blocks as lost.
     let target = |asked: &PendingRanges<'_>, reached| asked.target(reached).map(|t| t.max(first));
     while let Some(target) = target(&asked, reached).filter(|t| *t <= end) {
         let held = blocks.covering(target)?;

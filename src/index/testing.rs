@@ -65,7 +65,7 @@ pub(super) fn database() -> Database {
     builder.create_with_backend(InMemoryBackend::new()).unwrap()
 }
 
-/// A transaction of a database of its own.
+/// Begins a transaction of a separate database.
 pub(super) fn begin_write() -> WriteTransaction {
     let database: &Database = Box::leak(Box::new(database()));
     database.begin_write().unwrap()

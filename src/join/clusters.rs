@@ -214,7 +214,7 @@ impl Linker {
         let (Some(a_first), Some(b_first)) = (a_ids.first(), b_ids.first()) else {
             return Ok(());
         };
-        // What one cluster holds already needs no verification.
+        // Members of one cluster need no verification.
         let mut all = a_ids.iter().chain(b_ids);
         if a_ids.len() + b_ids.len() == 2 || all.all(|id| self.sets.are_joined(*a_first, *id)) {
             return Ok(());

@@ -176,7 +176,8 @@ impl Comparer<'_> {
             return;
         };
         let fingerprints = &self.batch.fingerprints;
-        // Of more than 64 bits the lowest: they cannot be further apart than the whole.
+        // Only the lowest 64 bits of wider fingerprints: these differ in no more bits than the
+        // whole.
         if let (Some(earlier), Some(own)) =
             (fingerprints.get(row.a.clone()), fingerprints.get(row.b))
         {
@@ -201,7 +202,8 @@ impl Comparer<'_> {
         let equal = signatures.agreement(first.slot, second.slot);
         let distance = first.fingerprint.distance(&second.fingerprint);
         let bounds = &self.settings.bounds;
-        // Of more than 64 bits codes that are near enough may belong to fingerprints that are not.
+        // With more than 64 bits, codes that are near enough may belong to fingerprints that are
+        // not.
         let is_table = lane > self.lanes.band_count();
         if is_table && bounds.max_distance.is_some_and(|max| distance > max) {
             return None;

@@ -21,7 +21,7 @@ const LARGE_BUCKET: usize = 32;
 const BUCKET_SIGNATURES: usize = 1 << 8;
 const SAMPLE_SIGNATURES: usize = 1 << 13;
 
-// What one core of a laptop takes, with the file in the system's cache.
+// Times of one core of a laptop, with the file in the system's cache.
 const POSTING_SECONDS: f64 = 60e-9;
 const SIGNATURE_SECONDS: f64 = 1.5e-6;
 const VALUE_SECONDS: f64 = 0.2e-9;
@@ -117,7 +117,7 @@ fn estimate_with(source: &Arc<dyn JoinSource>, settings: &Settings) -> Result<Jo
         pairs += sample.near * scale / lanes.len() as f64;
         largest = largest.max(sample.largest);
         let is_table = lanes.start >= bands_end;
-        // Of a table only those near another are read.
+        // Only those fingerprints of a table are read that are near another one.
         let read = if is_table {
             2.0 * sample.near
         } else {

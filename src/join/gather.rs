@@ -121,7 +121,7 @@ impl Gatherer {
                     return Ok(None);
                 }
             }
-            // Buckets without a pair in them give no piece: whoever compares must not get an empty batch.
+            // Buckets without a pair add no piece, because an empty batch must not be compared.
             if !batch.pieces.is_empty() {
                 return Ok(Some(batch));
             }
@@ -187,8 +187,8 @@ impl Gatherer {
         Ok(())
     }
 
-    /// Notes the documents of a bucket whose signatures are to be read: of a table those alone
-    /// that have a fingerprint near enough beside them.
+    /// Records the documents of a bucket whose signatures must be read. For a table, only those
+    /// whose bucket contains a near enough fingerprint.
     fn take_documents(
         &mut self,
         settings: &Settings,

@@ -120,7 +120,7 @@ impl TableLane<'_> {
         if !self.design.codes_are_exact() {
             return true;
         }
-        // Only where they differ matters, and bits move alike in both.
+        // Only the differing bits matter, and bits move in the same way in both.
         let differing = self.fingerprint(a ^ b).into();
         let none = 0_u64.into();
         self.design.first_shared_table(&differing, &none) == Some(self.number)

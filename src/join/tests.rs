@@ -60,7 +60,7 @@ fn filled(schema: Schema, seed: u64) -> Snapshot {
             let key = random.below(u64::from(round + 1) * 30) as u32;
             transaction.remove(key.to_be_bytes()).unwrap();
         }
-        // Of the last round some that are in no run.
+        // Some documents of the last round are in no run.
         for number in 0..3u32 {
             let key = (round * 30 + number * 7).to_be_bytes();
             transaction.remove(key).unwrap();
@@ -81,7 +81,7 @@ fn filled(schema: Schema, seed: u64) -> Snapshot {
 fn schemas() -> Vec<Schema> {
     let whole = MinHash::new(16).value_bits(32);
     let minhash = || whole.threshold(0.75).banding(8, 2);
-    // Whole buckets prove the distance 3: a join beyond that has tables of its own.
+    // Whole buckets guarantee the distance 3. A join beyond that uses separate tables.
     let simhash = |groups: &[(u8, u8)]| SimHash::bits64().tables(groups);
     let few: &[(u8, u8)] = &[(3, 2), (2, 2), (2, 2)];
     let many: &[(u8, u8)] = &[(4, 3), (4, 3)];
@@ -222,7 +222,7 @@ fn counting(calls: &Calls) -> Arc<impl Fn(DocumentId, DocumentId) -> Result<Opti
     })
 }
 
-/// The pairs within bounds, by their signatures or by what the closure says of them.
+/// Returns the pairs within bounds, according to their signatures or to the closure.
 fn within(candidates: &PairMap, bounds: &ResolvedBounds, is_verified: bool) -> PairMap {
     let pairs = candidates.iter().filter_map(|(ids, (estimate, distance))| {
         let exact = is_verified.then(|| reported(ids.0, ids.1)).flatten();
@@ -327,8 +327,8 @@ fn cases_of(schema: &Schema, seed: u64, limits: &[Option<usize>]) -> Vec<(Family
     with_limits.skip(first).step_by(one_in(7)).collect()
 }
 
-/// One in seven limits of buckets, each with `RESEMBLANCE_TESTS=all`, so that each stands with other bounds. Clusters are
-/// made by one thread too then.
+/// Tests one in seven limits of buckets, or each with `RESEMBLANCE_TESTS=all`, each with different
+/// bounds. Then also makes clusters with one thread.
 #[test]
 fn joins_agree_with_the_plain_algorithm() {
     let mut found = 0;
@@ -345,7 +345,7 @@ fn joins_agree_with_the_plain_algorithm() {
 
 /// The same of joins whose candidates a closure verifies.
 #[test]
-fn verified_joins_are_those_of_the_plain_form() {
+fn verified_joins_agree_with_the_plain_algorithm() {
     for (seed, schema) in (1..).zip(schemas()) {
         let cases = cases_of(&schema, seed, &[None, Some(3)]);
         let snapshot = filled(schema, seed);
@@ -355,8 +355,8 @@ fn verified_joins_are_those_of_the_plain_form() {
     }
 }
 
-/// Many documents that are alike and few that are not: linear where they are collapsed. The
-/// clusters must be those of all pairs.
+/// Many documents that are alike and few that are not. Collapsing equal documents keeps this
+/// linear. The clusters must be those of all pairs.
 #[test]
 fn collapsing_equal_documents_keeps_clusters() {
     let schema = Schema::builder().minhash(MinHash::new(32).threshold(0.7));

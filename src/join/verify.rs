@@ -90,9 +90,9 @@ impl<'v> Verifier<'v> {
         }
     }
 
-    /// Returns the candidates that are within the bounds, in their order whatever the number of
-    /// threads, up to the first that fails. This thread does other work first, and returns its
-    /// result with them; the other threads begin at once.
+    /// Returns the candidates that are within the bounds, up to the first that fails. Their order
+    /// does not depend on the number of threads. This thread does other work first, and returns its
+    /// result too; the other threads begin at once.
     pub(super) fn round<T>(
         self,
         candidates: &[Pair],

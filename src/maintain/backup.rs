@@ -98,7 +98,7 @@ fn back_up(
     let files = options.shared_files();
     must_not_exist(path, files)?;
     snapshot.context().run_checked(|| check_tables(snapshot))?;
-    // The copy is read by nobody: all of the cache is for its pages.
+    // The copy has no readers, so all of the cache is for its pages.
     let is_for_many = snapshot.is_for_many();
     let shared_writers = options.wants_shared_writers().unwrap_or(is_for_many);
     let options = &options.written_at_once().shared_writers(shared_writers);

@@ -21,8 +21,8 @@ use resemblance_sketch::lanes::hash_key;
 use resemblance_sketch::schema::Schema;
 use resemblance_sketch::sketch::{EmptyDocuments, Signature};
 
-/// The bytes that a join needs for a document beside its signature and its row: postings of the
-/// current lane and of the next one, which may be in preparation, and its place in a bucket.
+/// The bytes that a join needs for a document in addition to its signature and its row: postings of
+/// the current lane and of the next one, which may be in preparation, and its place in a bucket.
 const WORKING_BYTES: usize = 80;
 
 /// Documents in memory, with ids from 0.

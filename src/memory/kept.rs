@@ -70,7 +70,8 @@ struct DocumentsInMemory {
 }
 
 struct DocumentsInStore {
-    // Never committed: nobody else reads the kept documents, and each commit would cost a sync.
+    // Never committed: there are no other readers of the kept documents, and each commit would cost
+    // a sync.
     transaction: WriteTransaction,
     /// Dropped after the store is closed.
     _file: Option<TemporaryFile>,
@@ -127,7 +128,8 @@ impl KeptDocuments {
         Ok(Self::in_place(place))
     }
 
-    /// Keeps documents beside those of a store, in a write transaction that is never committed.
+    /// Keeps documents in addition to those of a store, in a write transaction that is never
+    /// committed.
     pub(crate) fn in_store(store: &Arc<OpenStore>) -> Result<Self> {
         let store = DocumentsInStore::begin(store, None)?;
         Ok(Self::in_place(Place::Store(Box::new(store))))

@@ -1,4 +1,4 @@
-//! Collections beside stores built of the same documents.
+//! Compares collections with stores built from the same documents.
 
 use std::ops::ControlFlow;
 use std::sync::Mutex;
@@ -21,7 +21,7 @@ fn payload() -> Vec<u8> {
     b"payload".repeat(trials(400, 1))
 }
 
-/// Texts that are near each other by tens, some without words, some under a key that came before.
+/// Texts in groups of ten that are near each other, some without words, some with an earlier key.
 fn documents(schema: &Schema) -> Vec<(Option<String>, Signature)> {
     let sketcher = schema.sketcher();
     let document = |number: u64| {

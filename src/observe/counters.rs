@@ -20,7 +20,7 @@ pub(crate) struct SharedCounters {
     pub(crate) count: Counters,
     /// The counters of the file's reads and writes.
     pub(crate) file: Arc<FileCounters>,
-    /// The time at which each live snapshot was created, by number: the oldest one comes first.
+    /// The time at which each live snapshot was created, by number, the oldest first.
     snapshots: Mutex<BTreeMap<u64, Instant>>,
     next_snapshot: Counter,
     has_warned_outgrown: AtomicBool,

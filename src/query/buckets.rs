@@ -228,8 +228,8 @@ impl FirstPostings {
     }
 }
 
-/// Returns the first `most` postings of each bucket, and one more where there are more. Of each segment
-/// and each run no more than that many are read, besides those of deleted documents.
+/// Returns the first `most` postings of each bucket, plus one if there are more. Reads no more than
+/// that number from each segment and run, except for postings of deleted documents.
 pub(super) fn read_first(
     view: &dyn ReadView,
     probes: &[LaneProbe],

@@ -88,8 +88,8 @@ impl LoadedChunk {
                 return Some(index as u64 * 64 + u64::from(others.trailing_zeros()));
             }
         }
-        // Without any words no class was met in this chunk, and the document itself is the first other one. With
-        // words there is none: every bit from the offset on is set.
+        // Without words, no class occurs in this chunk, and the document itself is the first other
+        // one. With words there is none, because every bit from the offset on is set.
         self.met.is_empty().then_some(offset)
     }
 }

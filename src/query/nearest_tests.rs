@@ -75,7 +75,8 @@ fn reported(index: usize, id: u64) -> Option<f64> {
     number.checked_sub(1).map(|number| number as f64 / 8.0)
 }
 
-/// All documents in the order of what the caller says of them, or else of their estimates.
+/// Returns all documents in the order of the similarities that the caller reports, or else of their
+/// estimates.
 fn verified(mut all: Vec<Match>, index: usize) -> Vec<(u64, f64, bool)> {
     let exact = |found: &Match| reported(index, found.id().get());
     let similarity = |found: &Match| exact(found).or(found.similarity()).unwrap();
@@ -180,7 +181,7 @@ fn nearest_is_found_among_close_competitors() {
             .iter()
             .all(|found| found.recall() >= Some(0.9) && found[0].is_exact())
     );
-    // Those that share a short bucket by chance alone have too small an estimate.
+    // Documents that share a short bucket only by chance have too small an estimate.
     assert!(calls.get() < 300 * 40, "{}", calls.get());
     let estimated = snapshot.nearest(&asked, 1).run().unwrap();
     let found = estimated
@@ -307,7 +308,7 @@ fn within_finds_a_document_within_factor_times_radius() {
 fn within_finds_a_document_without_a_shared_bucket() {
     let schema = Schema::builder().minhash(MinHash::new(48).banding(3, 16));
     let store = Store::in_memory(schema.build().unwrap()).unwrap();
-    // Of five values in a row so many differ.
+    // The number of differing values among five in a row.
     let changed = |many: u32| {
         let value = |place| {
             if place % 5 < many {
@@ -358,7 +359,7 @@ fn nearest_refuses_impossible_parameters() {
     assert!(empty.is_empty() && empty.recall() == Some(1.0));
 }
 
-/// Without a scan the answer says what it may miss.
+/// The answer of a search without a scan states what it may miss.
 #[test]
 fn nearest_without_a_scan_reports_missing_results() {
     let schema = Schema::builder()

@@ -235,7 +235,7 @@ impl ProbePlan {
         &self.lanes
     }
 
-    /// The codes of a signature with their lanes; none if nothing is asked for it.
+    /// Returns the codes of a signature with their lanes. Returns none if nothing is probed for it.
     pub(crate) fn row(&self, query_index: usize) -> impl Iterator<Item = (ProbedLane, u64)> {
         let is_asked = self.is_asked.get(query_index) == Some(&true);
         // A filter would hide the length, and every list of probes would grow step by step.

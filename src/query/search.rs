@@ -113,9 +113,9 @@ impl<'q> SearchSpec<'q> {
         Ok(answers)
     }
 
-    /// Sweeps for the signatures of a plan and returns the documents found for each, not verified;
-    /// `None` if they have so many candidates that they must be halved. `first_index` is the index
-    /// of the first one for the caller who verifies.
+    /// Sweeps for the signatures of a plan and returns the unverified documents found for each, or
+    /// `None` if there are so many candidates that the signatures must be halved. `first_index` is
+    /// the index of the first signature, for a caller who verifies.
     pub(crate) fn sweep_piece(
         &self,
         first_index: usize,
@@ -127,7 +127,7 @@ impl<'q> SearchSpec<'q> {
         self.collect(first_index, signatures, lane, sweep)
     }
 
-    /// Answers one signature by probes, or by a scan if that is asked for or costs less.
+    /// Answers one signature by probes, or by a scan if that is requested or costs less.
     pub(super) fn answer(&self, scan: Option<bool>, signature: &Signature) -> Result<Matches> {
         if self.scans(scan, 1) {
             let mut answers = self.scan(&[signature], ScanKeeps::of(scan))?;
@@ -258,7 +258,7 @@ impl<'q> SearchSpec<'q> {
             }
             return Ok(compared);
         }
-        // Mostly the first document is identical; if not, reading more at once costs less.
+        // Usually the first document is identical. If not, reading several at once costs less.
         let (mut begin, mut together) = (0, 1);
         while begin < MAX_IDENTICAL_TRIES {
             let mut now: Vec<Candidate> = Vec::new();
@@ -396,7 +396,7 @@ impl<'q> SearchSpec<'q> {
                     && compared.binary_search(&candidate).is_err()
             };
             let mut members = class.filter(is_left);
-            // Of equal scores the first by id are the best.
+            // Among equal scores, the lowest ids are the best.
             let first: Vec<u64> = members.by_ref().take(limit.max(1)).collect();
             let count = first.len() + members.count();
             let Some(one) = first.get(..1) else {

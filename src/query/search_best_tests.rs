@@ -87,7 +87,7 @@ fn best_match_agrees_with_a_query_within_its_budget() {
     assert!(beyond > 10 * least && first > least, "{beyond}, {first}");
 }
 
-/// Some keys come often, and some documents have none.
+/// Some keys are frequent, and some documents have none.
 fn key(random: &mut Random) -> Option<Vec<u8>> {
     match random.below(4) {
         0 => None,
@@ -96,8 +96,9 @@ fn key(random: &mut Random) -> Option<Vec<u8>> {
     }
 }
 
-/// Many at once are answered as one after the other, with a budget and without: each kind of schema with one way of
-/// flushing and budget in turn, with all four and twice as many commits with `RESEMBLANCE_TESTS=all`.
+/// A batch is answered like single inserts, with and without a budget. Tests each kind of schema
+/// with one way of flushing and one budget in turn, or with all four and twice the number of
+/// commits with `RESEMBLANCE_TESTS=all`.
 #[test]
 fn if_new_batch_agrees_with_single_inserts() {
     let distance = one_in(4);
@@ -150,7 +151,7 @@ fn if_new_batch_agrees_with_single_inserts() {
     assert!(!is_all() || counts[3] > 130, "{counts:?}");
 }
 
-/// Lanes, signatures and documents that were asked for between two moments.
+/// Returns the lanes, signatures and documents that were read between two moments.
 fn difference(before: &Metrics, after: &Metrics) -> (u64, u64, u64) {
     (
         after.lanes_probed - before.lanes_probed,
@@ -212,7 +213,7 @@ fn best_match_reads_no_candidate_twice() {
             transaction.insert_if_new(document, signature).unwrap();
             difference(&before, &store.metrics())
         };
-        // All share the first band, and no two are alike.
+        // All pages share the first band, and no two are near each other.
         let page = |number: u32| {
             let values = (0..32).map(|i| if i < 2 { 5 } else { number * 100 + i });
             Signature::from_minhash(values.collect())
@@ -226,7 +227,7 @@ fn best_match_reads_no_candidate_twice() {
             assert_eq!(reads, (lanes - 1 + again, count, 0));
             transaction.commit().unwrap();
         }
-        // One that is looked at is found at once, another one among all.
+        // If only one is examined, it is found at once; another is found among all.
         for (number, rows) in [(0, 1), (2, 3), (14, 15), (15, 240)] {
             let mut transaction = store.begin_write().unwrap();
             let reads = reads_of_new(&mut transaction, &page(number));
@@ -236,9 +237,10 @@ fn best_match_reads_no_candidate_twice() {
     }
 }
 
-/// Verified with as much budget as there is, a batch is what it is without one; with less it says so.
+/// With a sufficient budget, a verified batch gives the same result as without one. With a smaller
+/// budget, the result reports it.
 #[test]
-fn verified_batches_have_budgets_too() {
+fn verified_batch_reports_an_exceeded_budget() {
     let schema = &kinds()[0];
     let of = |budget: Option<u64>| {
         let store = with_budget(schema, 50, budget);

@@ -117,7 +117,7 @@ const COPIES: [fn(&Path, PathBuf, &StoreOptions) -> PathBuf; 4] = [
     },
 ];
 
-/// The documents of a repaired file stand in a run, where those that are equal are noted.
+/// The documents of a repaired file are in a run, for which equal ones are recorded.
 const REPAIRED: usize = 1;
 
 /// Asserts it for a repaired file and one of the copies in turn, for each with `RESEMBLANCE_TESTS=all`.

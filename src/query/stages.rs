@@ -23,7 +23,7 @@ const SCANNED_PER_LOOKUP: u64 = 16;
 /// The number of postings of short buckets that are read in any case.
 const MIN_POSTINGS: u64 = 1_024;
 
-/// Number of documents that a scan for many signatures may hold at once, 32 bytes each.
+/// The maximum number of documents that a scan for many signatures may hold at once, 32 bytes each.
 const MAX_HELD: u64 = 1 << 21;
 
 /// The part of the documents that may be missing which may be missing because they were not verified.
@@ -136,7 +136,7 @@ impl StagedSearch<'_> {
                 min_recall,
                 scans,
             };
-            // Who does not verify needs no index.
+            // A search without verification needs no index.
             let answers = part.iter().map(|signature| shared.in_buckets(0, signature));
             answers.collect()
         })
@@ -304,7 +304,7 @@ impl StagedSearch<'_> {
             NearestGoal::First(n) => {
                 let last = n.checked_sub(1).map(|last| found.near.nth(last));
                 let recall = match (stage, last) {
-                    // None are asked for, or all were looked at.
+                    // None are requested, or all were examined.
                     (_, None) | (Stage::Scan, Some(None)) => 1.0,
                     (_, Some(Some(last))) => recall_at(&last),
                     (_, Some(None)) => 0.0,

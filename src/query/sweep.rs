@@ -25,7 +25,7 @@ const PIECE_SIGNATURES: usize = if cfg!(test) { 100 } else { 16_384 };
 /// signature has more: 48 bytes each with what their verification needs.
 const PIECE_CANDIDATES: usize = if cfg!(test) { 500 } else { 1 << 20 };
 
-/// The number of buckets of a lane that are asked for together, by 40 bytes each.
+/// The number of buckets of a lane that are looked up together, 40 bytes each.
 const PIECE_RANGES: usize = if cfg!(test) { 1_000 } else { 1 << 19 };
 
 /// Number of candidates with an exact code beyond which all but the first of each signature are dropped.
@@ -147,7 +147,7 @@ impl<'c> Sweep<'c> {
             // It counts all postings.
             ranges.iter_mut().for_each(|range| range.near = None);
         }
-        // Of a lane on disk blocks follow each other by code; a hash table has no order.
+        // The blocks of a lane on disk are ordered by code. A hash table has no order.
         if view.sweeps_by_code() {
             ranges.sort_unstable_by_key(|range| (range.low_code, range.query_index));
         }
@@ -207,8 +207,8 @@ impl CandidateSource for Sweep<'_> {
             }
             if exact.len() > room {
                 keep_first(&mut exact);
-                // If the first of each signature are many, a trim frees little: the next one
-                // follows after as many again.
+                // If each signature has many first candidates, a trim frees little. The next trim
+                // happens after the same number again.
                 room = MAX_EXACT.max(2 * exact.len());
             }
         };

@@ -53,7 +53,7 @@ pub(super) type Verify<'v> = dyn Fn(usize, DocumentId) -> ExactSimilarity + 'v;
 pub enum Earlier {
     /// The store held it before the batch.
     Stored(DocumentId),
-    /// It came before in the batch, at this index, and was inserted.
+    /// The earlier document is in the batch, at this index, and was inserted.
     OfBatch(usize),
 }
 
@@ -106,7 +106,7 @@ pub(crate) fn checked(exact_similarity: ExactSimilarity) -> ExactSimilarity {
             similarity,
             "a similarity of 0 to 1",
         )),
-        // Of the two zeros the one whose bits are in order.
+        // Turns -0 into 0, whose bits sort correctly.
         exact_similarity => Ok(exact_similarity.map(|similarity| similarity + 0.0)),
     }
 }

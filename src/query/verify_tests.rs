@@ -15,8 +15,8 @@ fn id_of(earlier: Earlier) -> u64 {
     }
 }
 
-/// A caller who verifies is asked about identical documents first, and about no other once it has said
-/// that one is equal, or that it cannot tell.
+/// A caller who verifies is asked about identical documents first. When it reports that one is
+/// equal, or that it does not know, it is asked about no other.
 #[test]
 fn an_equal_document_ends_the_search() {
     for schema in [&kinds()[0], &kinds()[9]] {
@@ -26,7 +26,7 @@ fn an_equal_document_ends_the_search() {
         for _ in 0..30 {
             append(&mut transaction, &page);
         }
-        // What is said of the first ids; of the others that they are equal.
+        // The similarities reported for the first ids. All other ids are reported as equal.
         let cases = [
             (0, Some(1.0), 0, 1),
             (30, None, 0, 1),

@@ -221,8 +221,9 @@ pub(crate) trait RunReader {
         Ok(may_hold)
     }
 
-    /// Asks for the pages of lanes that are read next. Filters are first: they show which blocks
-    /// are needed. If they have excluded little lately, the blocks alone are half as many pages.
+    /// Requests the pages of lanes that are read next. Filters are first, because they show which
+    /// blocks are needed. If they have excluded little lately, the blocks alone are half as many
+    /// pages.
     fn read_ahead(&self, reads: &mut [LaneRead<'_>], ranges: &[CodeRange]) -> Result<()> {
         let Some(finder) = self.finder() else {
             return Ok(());
@@ -243,7 +244,7 @@ pub(crate) trait RunReader {
                 pieces.extend(filter.piece(range.low_code, range.high_code));
             }
         }
-        // All pages are asked for before the first is needed: a disk reads them side by side.
+        // All pages are requested before the first is needed: a disk reads them side by side.
         cache.read_ahead(finder, &pieces);
         let mut blocks = Vec::new();
         for read in reads {
@@ -269,7 +270,7 @@ pub(crate) trait RunReader {
     }
 }
 
-/// A read that takes this long came from a disk, and the next blocks will.
+/// A read that takes this long came from disk, and so will the next blocks.
 const SLOW_READ: Duration = match cfg!(test) {
     true => Duration::ZERO,
     false => Duration::from_micros(40),

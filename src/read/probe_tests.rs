@@ -1,4 +1,4 @@
-//! Here every read counts as slow, as if it came from a disk.
+//! Tests in which every read counts as slow, as if it came from disk.
 
 use crate::build::BulkOptions;
 
@@ -58,7 +58,7 @@ fn assert_filters_that_rule_out_nothing_are_not_read(
 }
 
 #[test]
-fn filters_of_bands_that_rule_out_nothing_are_not_read_from_a_disk() {
+fn useless_band_filters_are_not_read_from_disk() {
     let family = MinHash::new(16).banding(16, 1).value_bits(32);
     let schema = Schema::builder().minhash(family).build().unwrap();
     assert_filters_that_rule_out_nothing_are_not_read(schema, minhash);
@@ -66,7 +66,7 @@ fn filters_of_bands_that_rule_out_nothing_are_not_read_from_a_disk() {
 
 /// Postings that a search skips in a bucket count like those that the filter would have excluded.
 #[test]
-fn filters_of_tables_that_rule_out_nothing_are_not_read_from_a_disk() {
+fn useless_table_filters_are_not_read_from_disk() {
     let family = SimHash::bits64().max_distance(3).tables(&[(6, 3)]);
     let schema = Schema::builder().simhash(family).build().unwrap();
     assert_filters_that_rule_out_nothing_are_not_read(schema, simhash);

@@ -29,7 +29,8 @@ pub(crate) struct SnapshotView {
 const MIN_SHARE: u64 = if cfg!(test) { 100 } else { 32_768 };
 
 pub(crate) struct SnapshotState {
-    // Fields drop in this order: the file must not be closed before its last reader has gone.
+    // Fields are dropped in this order: the file must not be closed before its last reader is
+    // dropped.
     tables: PanicSafe<(ReadTables, LiveSnapshot)>,
     pub(super) store: Arc<OpenStore>,
     pub(crate) version: Arc<Version>,
@@ -218,7 +219,8 @@ impl ReadView for SnapshotState {
     }
 
     fn share_document_rows(&self, visitors: Vec<VisitShare<'_>>) -> Result<()> {
-        // Ids are shared out and not rows, which nobody has counted: where many were deleted, shares are uneven.
+        // Ids are divided rather than rows, whose number is unknown. If many were deleted, the
+        // shares are uneven.
         let next_id = self.version.state.next_id;
         let shares = (next_id / MIN_SHARE).clamp(1, visitors.len().max(1) as u64);
         let share = next_id.div_ceil(shares).max(1);

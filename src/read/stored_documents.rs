@@ -21,8 +21,8 @@ pub(crate) struct StoredDocuments {
 }
 
 impl StoredDocuments {
-    /// Replaces the documents by the first ones among `ids`, with their payloads if these are asked
-    /// for. Returns the id to continue from.
+    /// Replaces the documents by the first ones among `ids`, with their payloads if requested.
+    /// Returns the id to continue from.
     ///
     /// # Errors
     /// Returns the errors of reading.

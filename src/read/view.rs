@@ -57,7 +57,8 @@ pub(crate) type VisitShare<'v> = Box<dyn FnMut(u64, &[u8]) -> Result<()> + Send 
 pub(crate) trait ReadView {
     fn context(&self) -> &SharedContext;
 
-    /// Returns the view for several threads to read at once; `None` if it belongs to one.
+    /// Returns the view if several threads can read it at once, or `None` if it belongs to one
+    /// thread.
     fn shared(&self) -> Option<&(dyn ReadView + Sync)> {
         None
     }
@@ -292,8 +293,8 @@ impl dyn ReadView + '_ {
         self.with_head(id, |head| Ok(head.key.map(<[u8]>::to_vec)))
     }
 
-    /// The key and stamp of a live document, and its payload if that is asked for; `None` if there is no
-    /// such document.
+    /// Returns the key and stamp of a live document, and its payload if requested, or `None` if
+    /// there is no such document.
     pub(crate) fn document_of(
         &self,
         id: u64,

@@ -90,7 +90,7 @@ impl SharedContext {
     /// [`Error::SignatureMismatch`].
     pub(crate) fn check_signature(&self, signature: &Signature) -> Result<()> {
         self.check_values(signature)?;
-        // A signature without a fingerprint has as many bits as a schema without one.
+        // A signature without a fingerprint has the same number of bits as a schema without one.
         let bits = signature.simhash_bits().unwrap_or(0);
         if bits != self.shape.fingerprint_bits {
             let fingerprint = |bits| match bits {

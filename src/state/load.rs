@@ -74,7 +74,7 @@ fn follow_tombstones(
     before.with_chunks(changed)
 }
 
-/// Checks that there are as many tombstones as the state counts.
+/// Checks that the number of tombstones equals that of the state.
 pub(super) fn check_tombstones(deleted: &Tombstones, state: &State) -> Result<()> {
     let (found, expected) = (deleted.len(), state.deleted_documents);
     if found == expected {

@@ -254,8 +254,9 @@ pub(crate) fn open_read_only(path: &Path, options: &StoreOptions) -> Result<Open
     Ok(begin_session(store?, how, began))
 }
 
-/// Opens a store for reading. One that was not closed, and that nobody writes, is recovered in memory, and the file is
-/// not changed. The outer error is that of a writer that appears meanwhile.
+/// Opens a store for reading. A store that was not closed, and that no process writes, is recovered
+/// in memory, and the file does not change. The outer error is that of a writer that appears
+/// meanwhile.
 fn open_or_recover(
     path: &Path,
     options: &StoreOptions,
@@ -271,7 +272,7 @@ fn open_or_recover(
         .map_err(Error::from)
         .and_then(|engine| load(path, engine, &in_memory, false));
     if !is_current() {
-        // A writer recovers the file itself: it is read beside that one.
+        // A writer recovers the file itself, and this handle reads while it writes.
         return Err(EngineError::locked(path));
     }
     let how = "recovered in memory after a crash, and opened for reading";
@@ -282,8 +283,8 @@ fn open_or_recover(
     Ok((store, how))
 }
 
-/// Returns the handle to take snapshots from: this one, or if it was recovered in memory and a writer has opened the file
-/// since, one that reads beside that writer.
+/// Returns the handle to take snapshots from. It is this one, unless it was recovered in memory and
+/// a writer has opened the file since; then it is one that follows that writer.
 pub(crate) fn current(store: &Arc<OpenStore>) -> Result<Arc<OpenStore>> {
     let Some(recovered) = &store.recovered else {
         return Ok(Arc::clone(store));

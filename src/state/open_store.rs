@@ -24,7 +24,7 @@ pub(crate) struct OpenStore {
     pub(crate) writer_lock: Arc<WriterLock>,
     /// True if this release and this handle may write.
     pub(crate) writable: bool,
-    /// The way to read beside a writer that recovers the file, if this handle has recovered it in memory.
+    /// How to follow a writer that recovers the file, if this handle has recovered it in memory.
     pub(super) recovered: Option<Recovered>,
     /// Declared, and so dropped, after the engine: the file is closed before that is logged.
     pub(super) session: Option<Session>,

@@ -115,8 +115,8 @@ impl VersionSet {
         outcome
     }
 
-    /// Returns a snapshot of the file with the version that belongs to it. The lock keeps the writer from
-    /// dropping that version in between; nobody holds it while the writer syncs.
+    /// Returns a snapshot of the file with the version that belongs to it. The lock keeps the
+    /// writer from dropping that version in between; no thread holds it while the writer syncs.
     ///
     /// A commit that another process has made is followed by `follow`, which makes its version from an earlier one.
     pub(crate) fn snapshot(

@@ -48,7 +48,7 @@ fn commit(publication: &VersionSet, file: &File, number: u64) {
     publication.commit(version(number), durable).unwrap();
 }
 
-/// Runs a writer beside readers that take so many snapshots each.
+/// Runs a writer beside readers, each of which takes the given number of snapshots.
 fn beside(readers: &'static [u64], write: fn(&VersionSet, &File)) {
     loom::model(move || {
         let shared = Arc::new((VersionSet::new(version(0)), File::new(0)));

@@ -8,10 +8,10 @@ use crate::sync::{Condvar, HomeProcess, IgnorePoison, Mutex, MutexGuard, ThreadI
 
 /// The lock of a store's write transaction.
 ///
-/// It knows which thread holds it, so that a thread that asks twice gets an error and not a deadlock. A
-/// transaction may move between threads: the one that changed it last holds the lock.
-/// Waiting threads get it in the order in which they came: a thread that writes over and over keeps
-/// nobody out.
+/// It knows which thread holds it, so that a thread that locks it twice gets an error instead of a
+/// deadlock. A transaction may move between threads: the one that changed it last holds the lock.
+/// Waiting threads get it in the order of arrival, so a thread that writes over and over does not
+/// starve others.
 #[derive(Debug, Default)]
 pub(crate) struct WriterLock {
     queue: Mutex<LockQueue>,
@@ -49,7 +49,7 @@ impl WriterLock {
         let current = thread::current().id();
         let mut queue = self.lock();
         match queue.holder {
-            // The lock is handed over without a gap, so where nobody holds it nobody waits either.
+            // The lock is handed over without a gap, so if no thread holds it, no thread waits.
             None => queue.holder = Some(current),
             Some(thread) if thread == current => return Err(Error::Busy),
             Some(_) => {

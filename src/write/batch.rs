@@ -108,8 +108,8 @@ struct LookedUp {
     plan: ProbePlan,
     /// The id of the stored document with the same key, for each document.
     same_key: Vec<Option<u64>>,
-    /// The nearest stored documents, for each document; `None` if there are so many candidates that
-    /// the batch must be halved, or if each document is to be searched for at its turn.
+    /// The nearest stored documents of each document. `None` if there are so many candidates that
+    /// the batch must be halved, or if each document must be searched for in its turn.
     found: Option<Vec<FoundDocuments>>,
 }
 

@@ -56,8 +56,8 @@ impl TransactionBuffer {
         self.tail.push(id, &self.row)
     }
 
-    /// Removes the key of a deleted document at once. If a document is replaced over and over, a
-    /// look-up of its key then meets one posting and not one for each replacement.
+    /// Removes the key of a deleted document immediately. If a document is replaced over and over,
+    /// a look-up of its key then meets one posting instead of one for each replacement.
     pub(super) fn remove_key(&mut self, key_code: Option<u64>, id: u64) {
         if let Some(code) = key_code {
             self.keys.remove(&(code, id));

@@ -89,7 +89,7 @@ impl EqualCollector {
         }
     }
 
-    /// Notes the equal documents, beside those noted before.
+    /// Records the equal documents, in addition to those recorded before.
     ///
     /// # Errors
     /// Returns the errors of reading and writing, and [`Error::Corrupt`] for a document without a row.

@@ -100,7 +100,8 @@ impl Writer {
 struct Flush<'m> {
     context: &'m SharedContext,
     memtable: &'m Memtable,
-    /// Documents whose rows are gone. Their postings are still in segments, which are immutable.
+    /// The documents whose rows were removed. Their postings are still in segments, which are
+    /// immutable.
     deleted: HashSet<u64>,
     run: u32,
     /// Number of documents of the run.

@@ -68,8 +68,8 @@ impl Writer {
         }
     }
 
-    /// Pays what merges owe, where that is a slice or more, or enough to end one. Returns the number of
-    /// moved postings that the merges which have ended stood for.
+    /// Pays what merges owe if that is at least a slice, or enough to end a merge. Returns the
+    /// number of moved postings that the ended merges represented.
     fn pay_merge_debts(&mut self) -> Result<u64> {
         let outputs = self.runs.outputs.iter().cloned();
         let (mut several, alone): (Vec<_>, Vec<_>) =
@@ -105,8 +105,8 @@ impl Writer {
         self.state.postings_moved.saturating_sub(paid_up_to)
     }
 
-    /// Advances a merge by a debt, and takes off what that pays. Returns 0, or, if the merge has ended, the
-    /// number of moved postings that it stood for.
+    /// Advances a merge by a debt, and subtracts what that pays. Returns 0 or, if the merge has
+    /// ended, the number of moved postings that it represented.
     fn pay_merge(
         &mut self,
         output: &Arc<RunDescriptor>,

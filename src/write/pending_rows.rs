@@ -188,7 +188,7 @@ pub(crate) fn append_rows(
 /// whether it had a payload.
 ///
 /// # Errors
-/// [`Error::Corrupt`](crate::Error::Corrupt) for a row that cannot be read, or a payload that is gone.
+/// [`Error::Corrupt`](crate::Error::Corrupt) for a row that cannot be read, or a missing payload.
 pub(crate) fn remove_rows(
     documents: &mut RowsOf<'_>,
     payloads: &mut RowsOf<'_>,

@@ -52,7 +52,7 @@ impl Window {
         if self.is_dense() {
             all
         } else {
-            // Each page that holds a dropped row is copied with the rows beside it.
+            // Each page with a dropped row is copied with its other rows.
             all.min(self.dropped.len() * DENSE_SHARE / 2)
         }
     }

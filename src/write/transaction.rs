@@ -541,7 +541,7 @@ impl WriteTransaction {
         self.writer.counters.count.evicted.add(documents);
     }
 
-    /// Returns the document with an id, with its payload if that is asked for.
+    /// Returns the document with an id, with its payload if requested.
     pub(crate) fn document_of(
         &self,
         id: u64,

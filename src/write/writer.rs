@@ -53,7 +53,7 @@ pub(crate) struct Writer {
     pub(super) has_flushed: bool,
     /// True once blocks or filters of runs were written.
     pub(super) has_written_runs: bool,
-    /// True once a merge has ended, so that the runs that it merged are gone.
+    /// True once a merge has ended, so that the runs that it merged no longer exist.
     pub(super) has_dropped_runs: bool,
     /// The reason why the transaction can only be rolled back; `None` if it can continue.
     failure: Option<String>,
@@ -271,7 +271,7 @@ impl Writer {
         self.removed_rows += documents;
     }
 
-    /// Notes a change other than that of a number of documents, so that the commit writes.
+    /// Records a change other than that of the number of documents, so that the commit writes.
     pub(super) fn mark_changed(&mut self) {
         self.has_changes = true;
     }
@@ -386,11 +386,11 @@ impl Writer {
         };
         let taken = self.write.take();
         let write = taken.or_bug("an engine transaction that has not ended")?;
-        // An open reader of the state before keeps the engine from a second, volatile commit, in
-        // which it would free the pages that this one leaves. The next commit frees them anyway,
-        // and after a volatile commit the engine looks for every page among the unwritten ones
-        // first. If many rows were removed there is no such reader: so many copied pages are better
-        // reused at once.
+        // An open reader of the previous state keeps the engine from making a second, volatile
+        // commit, in which it would free the pages that this one leaves. The next commit frees them
+        // anyway, and after a volatile commit the engine first looks for every page among the
+        // unwritten ones. If many rows were removed, there is no such reader, because that many
+        // copied pages should be reused immediately.
         let before = match self.removed_rows {
             0..MANY_REMOVED => Some(PanicSafe::new(self.store.engine.begin_read()?)),
             _ => None,
@@ -466,8 +466,8 @@ impl Drop for Writer {
             if self.has_written_runs {
                 self.store.context.cache.clear();
             }
-            // A damaged file can make the engine panic here as well. The file remains as it was,
-            // and there is nobody to whom an error could be returned.
+            // A damaged file can make the engine panic here too. The file does not change, and no
+            // caller could receive an error.
             let _ = catch_engine_panic(|| write.abort().engine());
             self.note_dropped();
         }

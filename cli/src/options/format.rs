@@ -28,7 +28,7 @@ fn form_parser(has_types: bool) -> impl TypedValueParser<Value = Format> {
 }
 
 impl<const HAS_TYPES: bool> FormatOptions<HAS_TYPES> {
-    /// The layout that was asked for.
+    /// Returns the requested layout.
     pub(crate) fn layout(&self) -> Layout {
         Layout::new(self.format, self.header || !self.no_header)
     }

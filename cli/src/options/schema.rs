@@ -428,8 +428,8 @@ impl SchemaOptions {
         ]
     }
 
-    /// The first option that was given and says nothing of how texts are compared part by part: that goes by words,
-    /// characters or tokens, one by one.
+    /// Returns the first given option that does not concern the comparison of texts part by part,
+    /// which compares words, characters or tokens one by one.
     pub(crate) fn first_of_signatures(&self) -> Option<&'static str> {
         let is_of_parts = |name: &str| PART_OPTIONS.contains(&name);
         let mut given = self.given(None).into_iter().map(|(name, _)| name);

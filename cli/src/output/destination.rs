@@ -25,8 +25,8 @@ pub(crate) fn file_beside(target: &Path) -> Result<(NamedTempFile, Permissions)>
     must_be_local(target)?;
     let dir = guard::parent(target);
     let made = || {
-        // Only creating a file shows the permissions that the process gives to new ones; it is
-        // removed at once.
+        // Only creating a file shows the permissions that the process gives to new ones. The file
+        // is removed at once.
         let usual = scratch_builder().make_in(&dir, |path| File::create_new(path))?;
         let permissions = usual.as_file().metadata()?.permissions();
         Ok((scratch_builder().tempfile_in(&dir)?, permissions))
@@ -262,7 +262,7 @@ impl Destination {
         written.map_err(|e| failed(&self.path, &e))
     }
 
-    /// Writes a kept record as it stood in its source.
+    /// Writes a kept record as it was in its source.
     pub(crate) fn record(&mut self, record: &CorpusRecord) -> Result<()> {
         if self.is_empty && record.has_mark {
             self.write(BYTE_ORDER_MARK)?;
@@ -282,7 +282,7 @@ impl Destination {
         is_terminal || !matches!(self.writer, Encoder::None(_))
     }
 
-    /// Passes on what has been written to a stream that somebody may read meanwhile.
+    /// Flushes what has been written to a stream that another process may be reading.
     pub(crate) fn pass_on(&mut self) -> Result<()> {
         if self.staged.is_some() || !matches!(self.writer, Encoder::None(_)) {
             return Ok(());

@@ -71,7 +71,7 @@ pub(crate) fn print_usage(text: &str) {
     write(text, MessageKind::Failure);
 }
 
-/// Help that was not asked for, to someone who gave no verb.
+/// Prints help that was not requested, because no verb was given.
 pub(crate) fn print_help(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{text}");
 }

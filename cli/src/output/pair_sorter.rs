@@ -19,7 +19,7 @@ use resemblance::invariant::bug;
 const RUNS_PER_LEVEL: usize = 16;
 const BUFFER_BYTES: usize = 64 * 1024;
 
-/// The approximate cost of a label beside its key: in the list, by its id, and while rows are
+/// The approximate memory of a label besides its key: in the list, by its id, and while rows are
 /// sorted.
 const LABEL_BYTES: u64 = 144;
 
@@ -122,7 +122,7 @@ pub(crate) struct PairSorter {
     memory_bytes: u64,
     temp_dir: PathBuf,
     key_of: KeyOf,
-    /// True if the lesser document of a pair comes first; otherwise the given order is kept.
+    /// True if the lesser document of a pair is first; otherwise the given order is kept.
     orders_documents: bool,
     rows: HeldRows,
     held_bytes: u64,
@@ -258,7 +258,8 @@ impl PairSorter {
             if runs.len() < RUNS_PER_LEVEL {
                 return Ok(());
             }
-            // Merged at once, so that a long sort never holds more files open than a few levels have.
+            // Merged immediately, so that a long sort never holds more files open than those of a
+            // few levels.
             let full = std::mem::take(runs);
             file = self.write(merged(full.into_iter(), HeldRows::default()))?;
             level += 1;

@@ -86,7 +86,7 @@ impl Survivor {
         }
     }
 
-    /// Its key as a field of a record: as it is, unless it is outside UTF-8 or there is none.
+    /// Returns the key as a field of a record. It is unchanged unless it is not UTF-8 or missing.
     pub(crate) fn field(&self) -> String {
         self.value().unescaped().into_owned()
     }

@@ -58,7 +58,8 @@ struct OneOutput {
 }
 
 impl Sink {
-    /// Opens the target under a temporary name: what cannot be written is refused at once.
+    /// Opens the target under a temporary name. A target that cannot be written is refused
+    /// immediately.
     pub(crate) fn create(target: &OutputTarget, force: bool) -> Result<Self> {
         let one = |path: &Path| {
             let file = OutputFile::new(Destination::create(path, force)?);
@@ -142,7 +143,8 @@ impl Sink {
         file.table(read, self.added.as_ref(), is_kept)
     }
 
-    /// Gives what was written its name. Returns what is to be said of files that were removed for it.
+    /// Renames what was written to its final name. Returns messages about files that were removed
+    /// for it.
     pub(crate) fn finish(self, corpus: &Corpus, records: &CorpusRecords) -> Result<Option<String>> {
         let sources = corpus.sources.len();
         let header = |source| header(corpus, records, self.added.as_deref(), source);
@@ -226,7 +228,7 @@ impl OutputFolder {
         })
     }
 
-    /// Returns the path of the folder in preparation, below one that nobody else may enter.
+    /// Returns the path of the folder in preparation, below a folder that only its owner may enter.
     fn root(&self) -> PathBuf {
         self.staging.path().join("files")
     }

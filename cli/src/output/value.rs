@@ -78,7 +78,7 @@ pub(crate) enum Value<'a> {
     /// A document without a key, by its number; nothing where forms have types.
     NoKey(u64),
     Text(&'a str),
-    /// A text; nothing where there is none.
+    /// A text, or nothing.
     OptionalText(Option<&'a str>),
     Count(u64),
     /// The stamp of a document, whose digits are never grouped.
@@ -192,8 +192,8 @@ impl Value<'_> {
 }
 
 impl Value<'_> {
-    /// Returns the form in csv and in fields of records, which have rules of their own for odd characters: a text is as
-    /// it is, and so is a key in UTF-8.
+    /// Returns the form for csv and for fields of records, which have their own rules for unusual
+    /// characters. A text, and a key in UTF-8, is unchanged.
     pub(crate) fn unescaped(&self) -> Cow<'_, str> {
         let key = match self {
             Self::Document { key: Some(key), .. } | Self::Key(key) => std::str::from_utf8(key).ok(),

@@ -53,7 +53,7 @@ pub(crate) struct CopiedRecords {
     pub(crate) are_trimmed: bool,
 }
 
-/// Reads the corpus once more, and writes to each output the records that it is to have.
+/// Reads the corpus again, and writes to each output its records.
 pub(crate) fn copy_records(
     context: &Context,
     corpus: &Arc<Corpus>,
@@ -140,7 +140,8 @@ pub(crate) struct TrimmedCorpus {
     pub(crate) totals: ReadTotals,
 }
 
-/// Reads a corpus, and finds the parts of its texts that stood in an earlier text, or earlier in the same.
+/// Reads a corpus, and finds the parts of its texts that have already appeared, in an earlier text
+/// or earlier in the same text.
 pub(crate) fn trim_corpus(
     context: &Context,
     mut corpus: Corpus,

@@ -259,7 +259,8 @@ impl<T: Send + 'static> CorpusDocuments<T> {
         self.next_while(&mut || Ok(()))
     }
 
-    /// The next document. Calls `on_wait` before each batch, and every 50 milliseconds while there is none.
+    /// Returns the next document. Calls `on_wait` before each batch, and every 50 milliseconds
+    /// while it waits.
     pub(crate) fn next_while(
         &mut self,
         on_wait: &mut dyn FnMut() -> Result<()>,
@@ -577,7 +578,7 @@ pub(crate) fn resolve_corpus_to_store(
     Ok(corpus)
 }
 
-/// Returns a note for each option that is for a kind of input of which there is none.
+/// Returns a note for each option that concerns a kind of input that is not present.
 fn idle_settings(corpus: &Corpus, inputs: &[PathBuf]) -> Vec<String> {
     let settings = &corpus.settings;
     let has_folder = inputs.iter().any(|path| path.is_dir() || is_remote(path));

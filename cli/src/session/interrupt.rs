@@ -87,7 +87,7 @@ impl Interrupt {
         let started = thread::Builder::new()
             .name("rsm-job".into())
             .spawn(move || {
-                // the receiver is gone after a signal
+                // After a signal, the receiver no longer exists.
                 let _ = sender.send(work());
             });
         started.map_err(|e| Failure::io("starting a thread", &e))?;

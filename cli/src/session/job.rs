@@ -59,8 +59,8 @@ pub(crate) struct Job {
 
 impl Job {
     /// Begins a job in a folder that does not exist or is empty, or continues the one in it.
-    /// `settings` are the inputs of the kept documents beside the schema and the corpus, by their
-    /// names in messages. Returns `None` without a folder.
+    /// `settings` are the inputs, besides the schema and the corpus, on which the kept documents
+    /// depend, by their names in messages. Returns `None` without a folder.
     pub(crate) fn open(
         context: &Context,
         folder: Option<&Path>,

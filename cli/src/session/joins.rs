@@ -125,7 +125,8 @@ fn announce_join<A>(
         JoinProduct::Pairs => 0,
         _ => MEMBER_BYTES * expected.documents,
     };
-    // What fits into memory is not written. Merging runs needs the space of some of them again.
+    // Rows that fit into memory are not written. Merging runs needs the space of some of them a
+    // second time.
     let temporary_bytes = match row_bytes.checked_sub(context.results_bytes()) {
         None => 0,
         Some(_) => row_bytes.saturating_mul(2),

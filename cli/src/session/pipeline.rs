@@ -66,7 +66,8 @@ struct OpenBatch<R> {
 }
 
 impl<R> OpenBatch<R> {
-    /// Sends the records to the workers, if there are any. Returns false if nobody listens any more.
+    /// Sends the records to the workers, if there are any. Returns false if no worker receives them
+    /// any more.
     fn send(&mut self) -> bool {
         if self.records.is_empty() {
             return true;
@@ -133,8 +134,8 @@ impl<T: Send + 'static> Pipeline<T> {
                 locked(&open).send();
             }
         });
-        // Where no thread can be started, nobody answers, and the caller gets the error of a worker that is
-        // gone.
+        // If no thread can be started, none answers, and the caller gets the error of a lost
+        // worker.
         let _ = named("rsm-read").spawn(move || {
             let end = read_batches(records, record_bytes, limits, &slots, &open);
             // No one listens once the caller has stopped.

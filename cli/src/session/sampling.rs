@@ -103,8 +103,8 @@ pub(crate) fn read_sample(context: &Context, source: SampleSource<'_>) -> Result
     Ok(sampler.finish(tally.kept))
 }
 
-/// Returns the schema that options ask for, with weights by the rarity of features in these corpora if that is asked
-/// for: then they are read for it.
+/// Returns the schema that the options request. If they request weights by rarity, reads these
+/// corpora to count features.
 pub(crate) fn read_schema(
     context: &Context,
     schema: &SchemaOptions,

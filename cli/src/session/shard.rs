@@ -20,7 +20,7 @@ const BUFFER_BYTES: usize = 256 * 1024;
 /// The checksum of all bytes before it, and where the totals begin, at the end of a file.
 const END_BYTES: u64 = 12;
 
-/// The data that a job keeps of a document beside its key.
+/// The data that a job keeps of a document in addition to its key.
 #[derive(Clone, Debug)]
 pub(crate) struct JobContent {
     pub(crate) sketched: SketchedText,

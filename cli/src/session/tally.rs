@@ -38,13 +38,13 @@ pub(crate) struct DocumentTally {
     bad: u64,
     /// The first of them.
     first_bad: Option<Arc<Failure>>,
-    /// Bad ones skipped, and those whose key came before.
+    /// Skipped documents: bad ones, and those whose key has already occurred.
     pub(crate) skipped: u64,
     /// Documents without any feature.
     pub(crate) empty: u64,
     /// Documents of which nothing is left without the parts that have appeared before.
     pub(crate) emptied: u64,
-    /// Paragraphs or lines that stood before.
+    /// Paragraphs or lines that have already appeared.
     pub(crate) dropped_parts: u64,
     /// Documents that were compared with a part of their candidates only.
     pub(crate) budget_exceeded: u64,

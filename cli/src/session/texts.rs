@@ -61,9 +61,9 @@ pub(crate) fn taken_text(schema: &Schema, text: String) -> Result<String> {
         .map_err(|bad| Failure::bad_input(bad.reason))
 }
 
-/// Returns the texts of the documents of a corpus that have these keys, which are all held in
-/// memory: the first of several with the same key. Leaves out content other than text, and texts
-/// longer than `max_bytes`. Calls `on_text` with the number and the bytes of every text.
+/// Returns the texts of the documents of a corpus that have these keys, and holds all of them in
+/// memory. If several have the same key, returns the first. Leaves out content other than text, and
+/// texts longer than `max_bytes`. Calls `on_text` with the number and the bytes of every text.
 pub(crate) fn read_texts_of(
     context: &Context,
     inputs: &[PathBuf],
@@ -141,7 +141,7 @@ pub(crate) struct KnownTexts {
     text: Text,
 }
 
-/// The approximate memory that a text takes besides its bytes.
+/// The approximate memory of a text besides its bytes.
 const ENTRY_BYTES: u64 = 100;
 
 /// All texts together take at most this part of the memory.

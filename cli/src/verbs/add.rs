@@ -199,7 +199,7 @@ struct Addition<'a> {
     features: Option<FeatureSets>,
     /// The table that verdicts are written to, if any.
     verdicts: Option<AdditionVerdicts>,
-    /// The files that documents are written to beside the store, if any.
+    /// The files to which documents are written in addition to the store, if any.
     outputs: Option<AdditionFiles>,
     tally: DocumentTally,
     /// The tally as of the last commit.
@@ -269,7 +269,7 @@ impl Addition<'_> {
                     self.commit_read(&mut items, &mut open)?;
                     return Err(failure);
                 }
-                // What came before may have failed earlier.
+                // Earlier documents may have failed before.
                 Err(failure) => {
                     self.add_gathered(&mut open)?;
                     self.commit_of_pipe(&mut open)?;
@@ -366,7 +366,8 @@ impl Addition<'_> {
         Ok(())
     }
 
-    /// Commits what came before a failure, if a pipe gave it: it will not be there a second time.
+    /// Commits the documents before a failure if they came from a pipe, because they cannot be read
+    /// again.
     fn commit_of_pipe(&mut self, open: &mut OpenCommit) -> Result<()> {
         let mut sources = self.corpus.sources.iter();
         let is_pipe = sources.any(|source| !source.is_rereadable());

@@ -1,4 +1,4 @@
-//! The files beside a store that record the outcome for each document of an addition.
+//! The files, besides the store, that record the outcome for each document of an addition.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -59,7 +59,7 @@ pub(super) struct AddOutputOptions {
 }
 
 impl AddOutputOptions {
-    /// Returns true if anything is written beside the store.
+    /// Returns true if anything is written besides the store.
     pub(super) fn are_given(&self) -> bool {
         self.output.is_some() || self.dropped.is_some() || self.report.is_some()
     }
@@ -76,8 +76,8 @@ impl AddOutputOptions {
 }
 
 impl AddOutputOptions {
-    /// An error if the documents of a corpus could not be written as asked for. Called before the store is opened, which
-    /// a refused command leaves as it is.
+    /// Returns an error if the documents of a corpus cannot be written as requested. Called before
+    /// the store is opened, so that a refused command does not change it.
     pub(super) fn must_be_free(
         &self,
         context: &Context,
@@ -123,7 +123,8 @@ pub(super) struct AdditionFiles {
 }
 
 impl AdditionFiles {
-    /// Opens the files, if any are asked for; what cannot be written is refused before anything is read.
+    /// Opens the files, if any are requested. A file that cannot be written is refused before
+    /// anything is read.
     pub(super) fn open(
         options: &AddOutputOptions,
         inputs: &[PathBuf],
@@ -144,8 +145,8 @@ impl AdditionFiles {
         }))
     }
 
-    /// Takes note of what became of a document, by its number in the corpus. Documents come in their order; those
-    /// between are bad, or were skipped.
+    /// Records the outcome for a document, given its number in the corpus. Documents arrive in
+    /// order; those in between are bad, or were skipped.
     pub(super) fn take(&mut self, number: u64, key: &[u8], novelty: &Novelty) -> Result<()> {
         while self.added.len() < number {
             self.added.push(false);

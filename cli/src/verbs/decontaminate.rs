@@ -184,7 +184,8 @@ struct DecontaminationFiles {
 }
 
 impl DecontaminationFiles {
-    /// Opens all of them before anything is read, so that an output that cannot be written is refused at once.
+    /// Opens all outputs before anything is read, so that one that cannot be written is refused
+    /// immediately.
     fn open(
         context: &Context,
         arguments: &DecontaminateArguments,

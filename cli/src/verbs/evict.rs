@@ -136,8 +136,8 @@ impl Survey {
         Ok(survey)
     }
 
-    /// Fails if so many documents would be removed that the stamps, the age or the number must be
-    /// wrong.
+    /// Fails if so large a part of the documents would be removed that the stamps, the age or the
+    /// number must be wrong.
     fn must_leave_some(&self, context: &Context, arguments: &EvictArguments) -> Result<()> {
         let (removed, documents) = (self.removed, self.documents);
         // All but a tenth; nothing is lost where nothing is.

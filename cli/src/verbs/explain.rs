@@ -87,7 +87,7 @@ pub(crate) fn explain(context: &Context, arguments: &ExplainArguments) -> Result
         ));
     }
     let schema = arguments.schema.build(&arguments.bounds)?;
-    // Before the texts are read, so that an output that cannot be written is refused at once.
+    // Before the texts are read, so that an output that cannot be written is refused immediately.
     let is_standard = arguments.output.as_os_str() == "-";
     let create = || Destination::create(&arguments.output, arguments.force);
     let destination = (!is_standard).then(create).transpose()?;
@@ -238,7 +238,7 @@ impl ReportForm {
         Ok(Some([key(a)?, key(b)?]))
     }
 
-    /// True if a row goes on in the next line: a quote is open.
+    /// Returns true if a row continues in the next line because a quote is open.
     fn is_open(self, line: &str) -> bool {
         self == Self::Csv && line.matches('"').count() % 2 == 1
     }
@@ -418,7 +418,7 @@ fn pairs_of_table(context: &Context, path: &Path, found: &mut ReportedPairs) -> 
     Ok(())
 }
 
-/// Writes the pairs to the destination, or to standard output if there is none.
+/// Writes the pairs to the destination, or to standard output without one.
 fn write(
     arguments: &ExplainArguments,
     destination: Option<Destination>,

@@ -91,7 +91,7 @@ pub(crate) fn list(context: &Context, arguments: &ListArguments) -> Result<Outco
         }
         if arguments.wants(&record) {
             listed += 1;
-            // The last two have columns only if they were asked for.
+            // The last two have columns only if they were requested.
             results.row(&[
                 Value::Document {
                     id: record.id().get(),

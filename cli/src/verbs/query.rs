@@ -179,8 +179,8 @@ impl Question {
         }
     }
 
-    /// Returns the answer for each document. If features are known, `similarity` computes from them
-    /// how alike the one at an index and a stored one are.
+    /// Returns the answer for each document. If features are known, `similarity` computes the
+    /// similarity of the document at an index and a stored one.
     fn ask(
         self,
         snapshot: &Snapshot,

@@ -160,8 +160,8 @@ const OF_MINHASH: [&str; 11] = [
 ];
 
 impl TuneArguments {
-    /// Creates the file of the chart, if one is wanted. Called before anything is measured, so that a file that
-    /// cannot be written is refused at once.
+    /// Creates the file of the chart, if one is requested. Called before anything is measured, so
+    /// that a file that cannot be written is refused immediately.
     fn create_chart(&self) -> Result<Option<Destination>> {
         let create = |path: &PathBuf| Destination::create(path, self.force);
         self.svg.as_ref().map(create).transpose()

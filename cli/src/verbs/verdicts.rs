@@ -31,7 +31,7 @@ pub(super) fn only_database(corpus: &Corpus) -> Result<&CorpusSource> {
     Ok(source)
 }
 
-/// The verdicts of a build without SQLite, which nobody can make.
+/// The verdicts of a build without SQLite. No value of this type exists.
 #[cfg(not(feature = "sqlite"))]
 pub(super) enum NoVerdicts {}
 

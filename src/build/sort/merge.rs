@@ -1,4 +1,4 @@
-//! The sorted batches of a build, merged lane by lane beside the thread that writes them.
+//! Merges the sorted batches of a build lane by lane, while another thread writes them.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
@@ -155,7 +155,7 @@ fn merge_every(
             Ok(true) => {}
             Ok(false) => return,
             Err(error) => {
-                // If the receiver is gone, the consumer has failed and wants no error.
+                // If the receiver no longer exists, the consumer has failed and needs no error.
                 let _ = sender.send(Err(error));
                 return;
             }
@@ -163,7 +163,7 @@ fn merge_every(
     }
 }
 
-/// Merges and sends a lane. Returns false if nobody waits for it any more.
+/// Merges and sends a lane. Returns false if no thread waits for it any more.
 fn send_lane(sorted: &Sorted<'_>, lane: usize, sender: &SyncSender<Message>) -> Result<bool> {
     let mut merge = SortedMerge::new(sorted, lane)?;
     loop {

@@ -95,7 +95,7 @@ impl MemoryPlan {
                     (memory_bytes / (4 * layout.memory_bytes())).max(1)
                 }),
             },
-            // Of hundreds of batches each lane is read in such pieces at the end.
+            // At the end, each lane of hundreds of batches is read in pieces of this size.
             chunk_postings: (memory_bytes / 16_384).clamp(64, 8192) as usize,
         }
     }
@@ -282,7 +282,7 @@ mod tests {
         }
     }
 
-    /// Ids of a store from which most documents are gone.
+    /// Ids of a store from which most documents were removed.
     #[test]
     fn distant_ids_start_a_new_sort_batch() {
         let folder = tempfile::tempdir().unwrap();

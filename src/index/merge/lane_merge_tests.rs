@@ -39,7 +39,7 @@ const SPREADS: [fn(&mut Random) -> u64; 3] = [
     |random| random.below(1000) << 50,
 ];
 
-/// Runs 0, 1, … with neighbouring ranges of ids, of so many documents each.
+/// Writes runs 0, 1, … with neighbouring ranges of ids, each with this number of documents.
 fn write_runs(
     transaction: &WriteTransaction,
     sizes: &[u64],
@@ -59,7 +59,7 @@ fn write_runs(
     (inputs, all)
 }
 
-/// The rows of blocks and of filters that the postings would have if they had been written at once.
+/// Returns the rows of blocks and filters that result from writing the postings in one step.
 fn written_at_once(
     run: u32,
     shape: FilterShape,
@@ -74,7 +74,7 @@ fn merge_of(tables: &RunTables<'_>, inputs: &Inputs, run: u32, output: LaneSumma
     LaneMerge::new(tables, BUCKETS, inputs.iter().copied(), run, output).unwrap()
 }
 
-/// A step of so many blocks.
+/// Returns a step of this number of blocks.
 fn step_of(blocks: usize) -> MergeBudget {
     MergeBudget {
         postings: 1,
@@ -256,7 +256,7 @@ fn probes_find_everything_during_a_merge() {
         let tables = tables(&transaction);
         let is_output = run == 77;
         if lane.after.is_some_and(|after| code < after.code) {
-            // A reader passes such a lane over: the pieces of its filter are gone.
+            // A reader skips such a lane: the pieces of its filter have been removed.
             assert!(!is_output);
         } else if let Some(shape) = lane.filter.filter(|_| !is_output) {
             // Nothing stays in this cache: the pieces themselves are asked.
@@ -327,7 +327,7 @@ fn pipeline_memory_is_bounded_and_passed_blocks_are_freed() {
         assert!(most_postings <= 600 * blocks.max(3));
         if blocks < 3 {
             assert!(steps > 20);
-            // Those in both runs at a time are those of the writer's memory.
+            // Both runs contain only as many at a time as fit into the writer's memory.
             assert!(most_blocks < 40, "{most_blocks}");
         }
     }
@@ -429,7 +429,7 @@ const SLIPS: [fn(&mut MergeChunk, usize); 5] = [
     },
     // A block is left out in the middle.
     |chunk, _| forge(chunk, |blocks, at| (at != 7).then_some(blocks[at])),
-    // The chunk goes beyond what has been read.
+    // The chunk extends beyond what has been read.
     |chunk, _| chunk.bound = Some(Posting::MAX),
 ];
 

@@ -222,9 +222,9 @@ impl LaneWork {
     }
 }
 
-/// The error of postings that came out of the merge of `slices` out of order. Two inputs with the same
-/// posting, or an output that was written beyond what its inputs have left, are in the file; if the slices have
-/// neither, then it was the merge.
+/// Returns the error for a merge of `slices` whose result is out of order. The file is at fault if
+/// two inputs have the same posting, or if the output extends into what its inputs still have. If
+/// neither is the case, the merge is at fault.
 #[cold]
 fn blame(error: Error, slices: &[&[Posting]], newest: Option<Posting>) -> Error {
     let Error::Corrupt { place, detail } = &error else {

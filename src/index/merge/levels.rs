@@ -52,14 +52,15 @@ pub(crate) struct Pace {
 
 impl Pace {
     /// The pace of a run that is rewritten alone, because a fifth of it is deleted. A replacement
-    /// counts twice, and a document's rows as much as its postings, so the run has been rewritten
-    /// before half of it is deleted. Twice this pace would free twice as many pages in a commit.
+    /// counts twice, and a document's rows count as much as its postings. The run is therefore
+    /// rewritten before half of it is deleted. Twice this pace would free twice the number of pages
+    /// in a commit.
     pub(crate) const ALONE: Self = Self { quarters: 16 };
 
     /// Returns the pace for this number of merges of several runs at once. Each posting that is
     /// inserted has to be merged once into each level, so a pace above 1 per merge always suffices.
-    /// The minimum pace lets merges end soon in a store of few levels: until then their inputs are
-    /// probed beside the output.
+    /// The minimum pace lets merges end soon in a store of few levels. Until then, probes read
+    /// their inputs in addition to the output.
     pub(crate) fn together(merges: usize) -> Self {
         let quarters = (merges as u64).saturating_mul(5);
         Self {
@@ -78,8 +79,8 @@ impl Pace {
     }
 }
 
-/// Returns the next merge to run beside those under way, if any. The lowest level comes first, so
-/// that the small merges, which remove most runs, do not wait for a large one.
+/// Returns the next merge to run in addition to those in progress, if any. The lowest level comes
+/// first, so that the small merges, which remove most runs, do not wait for a large one.
 ///
 /// Merges run side by side, but at most one into each level, and one of a run alone: the work of a
 /// commit on merges must not depend on how many runs happen to be due.

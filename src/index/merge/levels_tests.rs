@@ -75,8 +75,8 @@ impl Growing {
         self.documents = end;
     }
 
-    /// Returns the number of runs that a probe asks in each lane, in the mean: the lanes that a merge has done
-    /// stand in its output, and the others in its inputs.
+    /// Returns the mean number of runs that a probe reads for each lane. Lanes that a merge has
+    /// completed are in its output, the others in its inputs.
     fn probed_runs(&self) -> f64 {
         let saved = self.merges.iter().map(|(plan, left)| {
             let inputs = self.runs.iter().filter(|run| plan.runs.contains(&run.run));
@@ -86,8 +86,8 @@ impl Growing {
         self.runs.len() as f64 - saved.sum::<f64>()
     }
 
-    /// Advances merges by what so many inserts pay for, the lowest level first. Returns what all have done
-    /// together.
+    /// Advances merges by the work that this number of inserts pays for, the lowest level first.
+    /// Returns the total work done.
     fn advance(&mut self, inserted: u64) -> u64 {
         let pace = Pace::together(self.merges.len());
         let mut debt = pace.postings(inserted);
@@ -114,9 +114,10 @@ impl Growing {
     }
 }
 
-/// A merge may wait for the one before it at its level, never longer than as many runs take to come: so
-/// less than twice as many stand at a level. Each commit does at most what the pace says. In loads of a third of the length,
-/// of the whole one with `RESEMBLANCE_TESTS=all`.
+/// A merge may wait for the previous one at its level, but no longer than it takes to create that
+/// number of runs. A level therefore has fewer than twice that number. Each commit does at most
+/// what the pace allows. Runs loads of a third of the length, or of the whole length with
+/// `RESEMBLANCE_TESTS=all`.
 #[test]
 fn levels_bound_pending_merges() {
     for (seal, commit) in [(65_536, 8_192), (1_000, 1_000), (1_000, 40), (512, 1)] {
@@ -244,7 +245,7 @@ fn levels_run_one_merge_into_a_level() {
         level: 1,
     };
     assert_eq!(plan(&runs, &[two]), None);
-    // A merge of one run alone, or into another level, keeps nobody waiting.
+    // A merge of one run alone, or into another level, delays no other merge.
     for (busy, level) in [(vec![3], 1), (vec![2, 3], 2)] {
         let other = MergePlan { runs: busy, level };
         let found = plan(&runs, &[other]).unwrap();
@@ -274,7 +275,7 @@ fn larger_run_separates_neighbours_and_smaller_one_does_not() {
 }
 
 #[test]
-fn runs_remain_few_whatever_their_sizes() {
+fn runs_of_any_sizes_remain_few() {
     // Seals with large runs written between them.
     let mut runs: Vec<RunShape> = Vec::new();
     let mut first = 0;

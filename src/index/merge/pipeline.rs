@@ -91,7 +91,7 @@ impl LaneMerge {
     }
 }
 
-/// Computes until there are no more chunks, nobody waits for them, or one of them is bad.
+/// Computes until there are no more chunks, no thread waits for results, or a chunk is bad.
 fn serve(
     chunks: &Receiver<MergeChunk>,
     computed: &Sender<Result<MergeChunk>>,

@@ -1,4 +1,4 @@
-//! Large buckets, equal documents, and what is expected and said of a join.
+//! Large buckets, equal documents, and the estimates and reports of a join.
 
 use super::*;
 use crate::query::Bounds;
@@ -10,8 +10,8 @@ fn of_equal(count: usize, flush_after: u64, schema: Schema) -> Snapshot {
     store.snapshot().unwrap()
 }
 
-/// With one in three schemas, of each kind of signatures one. With all of them, and four times as many documents, with
-/// `RESEMBLANCE_TESTS=all`.
+/// Tests one in three schemas, one for each kind of signature. With `RESEMBLANCE_TESTS=all`, tests
+/// all of them with four times the number of documents.
 #[test]
 fn equal_documents_are_not_compared_with_each_other() {
     let part = one_in(4);
@@ -25,7 +25,7 @@ fn equal_documents_are_not_compared_with_each_other() {
             assert_eq!(links.by_ref().count(), count - 1);
             assert_eq!(links.comparisons(), 0);
             let mut pairs = join(&snapshot, bounds, options, false, batch_documents);
-            // Pairs are as many as the square of the documents.
+            // The number of pairs is the square of the number of documents.
             let first = pairs.by_ref().take(2_000_000 / (part * part));
             let last = first.last().unwrap().unwrap();
             assert!(last.a < last.b && last.b.get() > 1_000 / part as u64);
@@ -34,7 +34,8 @@ fn equal_documents_are_not_compared_with_each_other() {
     }
 }
 
-/// Documents that are all in one bucket of the first lane, with so many of each signature.
+/// Returns documents that are all in one bucket of the first lane; `equal` of them share each
+/// signature.
 fn in_one_bucket(documents: u32, equal: u32) -> Snapshot {
     let schema = Schema::builder().minhash(MinHash::new(16).banding(2, 8));
     let signature = |number| [vec![7; 8], vec![number / equal; 8]].concat();

@@ -76,7 +76,7 @@ fn a_failed_verification_ends_the_join_after_earlier_pairs() {
 }
 
 #[test]
-fn a_panic_of_the_closure_is_the_callers_own() {
+fn a_panic_of_the_closure_reaches_the_caller() {
     let snapshot = alike(200);
     for threads in [1, 4] {
         let panicking = |_, b: DocumentId| match b.get() {

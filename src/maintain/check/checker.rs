@@ -29,8 +29,8 @@ use resemblance_sketch::lanes::{LaneCode, LaneRole};
 /// The name of the operation in errors.
 const WORK: &str = "the check";
 
-/// Checks all invariants of the store in a file, and every page of it. Writes nothing: the engine would
-/// mend its bookkeeping, and recover a file that was not closed, and does so in memory.
+/// Checks all invariants of the store in a file, and every page of it. Writes nothing: where the
+/// engine would repair its bookkeeping or recover a file that was not closed, it does so in memory.
 pub(crate) fn check_file<'a>(path: &Path, options: &StoreOptions) -> Operation<'a, CheckReport> {
     let (path, options) = (path.to_path_buf(), options.clone());
     Operation::new(WORK, (), move |(), watch| {
@@ -98,7 +98,7 @@ fn check_tables(
     watch: &mut Watch<'_>,
 ) -> Result<()> {
     let store = if report.is_clean() {
-        // The engine may not know how to mend a file that this release must not write.
+        // The engine may be unable to repair a file that this release must not write.
         if may_write(path, options)? {
             check_bookkeeping(path, options, report, watch)?;
         }
@@ -113,7 +113,7 @@ fn check_tables(
 
 fn check_rows_and_postings(snapshot: &SnapshotView, watch: &mut Watch<'_>) -> Result<CheckReport> {
     let mut check = Check::new(snapshot, watch);
-    // What even the engine cannot pass ends the check and this handle, but not the report.
+    // Damage that even the engine cannot pass ends the check and this handle, but not the report.
     let all = snapshot.context().run_checked(|| check.all());
     check.report.note(8, all)?;
     Ok(check.report)

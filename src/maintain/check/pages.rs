@@ -82,7 +82,7 @@ fn check_rows(tree: &Tree, leaf: &Leaf<'_>, report: &mut CheckReport) {
     }
 }
 
-/// Has the engine verify its bookkeeping, which it mends where it is wrong.
+/// Lets the engine verify its bookkeeping, and repair it where it is wrong.
 pub(super) fn check_bookkeeping(
     path: &Path,
     options: &StoreOptions,

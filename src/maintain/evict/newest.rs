@@ -116,7 +116,7 @@ fn too_few() -> Error {
 mod tests {
     use super::*;
 
-    /// The ranks that are asked for, and what they must be; the passes that were made.
+    /// Checks the ages at several ranks against sorting, and returns the number of passes.
     fn passes(stamps: &[u64], memory: Memory) -> u32 {
         let ages: Vec<Age> = stamps.iter().copied().zip(0..).collect();
         let mut sorted = ages.clone();
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn newest_ranks_stamps_as_a_sort_does() {
+    fn newest_finds_the_same_rank_as_sorting() {
         let of = |stamp: fn(u64) -> u64| (0..1_000).map(stamp).collect::<Vec<u64>>();
         let distributions = [
             of(|_| 0),

@@ -92,7 +92,7 @@ impl LossReport {
     /// Notes that the rows of some documents in a table cannot be reached. Ranges must be
     /// ascending.
     pub(super) fn unreachable(&mut self, table: &str, ids: (u64, u64)) {
-        // A document's own row shows that its payload is gone.
+        // A document's row shows that its payload is missing.
         if table != DOCUMENTS {
             return;
         }
@@ -174,7 +174,7 @@ mod tests {
         assert!(losses.is_truncated);
         losses.lost.clear();
         losses.finish(Some(5_000), vec![(4_000, u64::MAX), (6_000, 7_000)]);
-        // Those that were too many are in the last range.
+        // Those beyond the limit are in the last range.
         assert_eq!(losses.lost.last().unwrap().last.get(), 4_999);
         assert_eq!(losses.may_be_back.len(), 1);
         assert_eq!(losses.may_be_back[0].last.get(), 4_999);

@@ -40,8 +40,8 @@ pub(super) struct DamagedStore {
 }
 
 impl DamagedStore {
-    /// Opens a file; nobody may write it meanwhile. With `scans` all its pages are looked at, those
-    /// too that no tree leads to.
+    /// Opens a file; no process may write it meanwhile. With `scans`, all of its pages are
+    /// examined, including those to which no tree leads.
     pub(crate) fn open(
         path: &Path,
         given: Option<&Schema>,

@@ -6,7 +6,8 @@ use crate::error::Result;
 use crate::types::PlacedPassage;
 use resemblance_sketch::sketch::KeptShingle;
 
-/// The number of places in the document that are followed at once: of a shingle that is repeated more often, the first.
+/// The number of places in the document that are followed at once. If a shingle is repeated more
+/// often, only its first places are followed.
 const TRIED_PLACES: usize = 64;
 
 /// A document's kept shingles, in order, and by their hashes.

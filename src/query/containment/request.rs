@@ -20,7 +20,7 @@ use resemblance_sketch::sketch::Signature;
 /// The least share where a query is to be contained, or to contain, and no bound is given.
 const DEFAULT_MIN_SHARE: f64 = 0.8;
 
-/// The share that decides whether a document is an answer, and which comes first.
+/// The share that decides whether a document is an answer, and in which order answers are returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ShareOf {
     /// That of the query: documents contain it.
@@ -500,8 +500,8 @@ fn add_passages(
     if !containment.has_positions() {
         return Ok(());
     }
-    // Two shingles of a text that are no further apart than their length cover everything between.
-    // Of features, nothing is known about those between.
+    // If two shingles of a text are no further apart than their length, they cover everything
+    // between them. With features, nothing is known about those in between.
     let max_gap = match schema.text() {
         Some(_) => u64::from(containment.shingle_units()),
         None => 1,

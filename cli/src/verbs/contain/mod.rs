@@ -259,7 +259,7 @@ impl PassagePlaces {
             }
             Self::OfHashes(schema) => {
                 let passages = found.passages().unwrap_or(&[]).iter();
-                // Of several as long as each other the first.
+                // Among passages of the same length, the first one.
                 let longest = passages.rev().max_by_key(|passage| passage.query.len());
                 let Some(longest) = longest else {
                     return Ok([None; 5]);

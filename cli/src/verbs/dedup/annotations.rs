@@ -1,4 +1,4 @@
-//! Columns that record the outcome for each document beside it.
+//! Columns that record the outcome for each document.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -141,7 +141,7 @@ impl DedupArguments {
         }
     }
 
-    /// Returns the paths of what is written beside the kept documents.
+    /// Returns the paths of the outputs other than the kept documents.
     pub(super) fn paths(&self) -> DedupPaths<'_> {
         DedupPaths {
             inputs: &self.corpus,
@@ -181,7 +181,7 @@ impl DedupArguments {
     }
 }
 
-/// The paths of what is written beside the kept documents.
+/// The paths of the outputs other than the kept documents.
 pub(in crate::verbs) struct DedupPaths<'a> {
     /// The paths of the corpus.
     pub(in crate::verbs) inputs: &'a [PathBuf],
@@ -284,7 +284,7 @@ impl DedupChoices<'_> {
         };
         let (name, texts, options) = (path.display(), &self.survivors.texts, &self.join.corpus);
         let known = read_stored_features(context, name, snapshot, texts, options, &mut features)?;
-        // A search that nobody verifies compares one of equal documents.
+        // A search without verification compares one of several equal documents.
         Ok((known > 0).then(|| Arc::new(features)))
     }
 }

@@ -171,7 +171,7 @@ fn check_levels(arguments: &DedupArguments) -> Result<()> {
     Ok(())
 }
 
-/// An error if a sample was asked for of documents that lose parts.
+/// Returns an error if a sample was requested of documents that lose parts.
 fn check_sample(arguments: &DedupArguments) -> Result<()> {
     if arguments.sample.is_some() && arguments.part()?.is_some() {
         return Err(Failure::usage(

@@ -166,8 +166,8 @@ pub(in crate::verbs) struct DedupFiles<T> {
 }
 
 impl DedupFiles<OutputTarget> {
-    /// Chooses the targets of dropped and annotated documents beside that of the kept ones, and refuses two that
-    /// meet.
+    /// Chooses the targets of dropped and annotated documents in addition to that of the kept ones.
+    /// Two equal targets are an error.
     pub(in crate::verbs) fn choose(
         kept: Option<OutputTarget>,
         paths: &DedupPaths<'_>,
@@ -264,7 +264,7 @@ struct DedupVerdicts(VerdictTable);
 
 #[cfg(feature = "sqlite")]
 impl DedupVerdicts {
-    /// `None` if none is asked for; an error if it could not be written in the end.
+    /// Returns `None` if none is requested, and an error if it cannot be written in the end.
     fn new(name: Option<&str>, force: bool, corpus: &Corpus) -> Result<Option<Self>> {
         let Some(name) = name else {
             return Ok(None);
@@ -274,7 +274,7 @@ impl DedupVerdicts {
         Ok(Some(Self(table)))
     }
 
-    /// Reads the database once more, and writes the verdicts on its rows.
+    /// Reads the database again, and writes the verdicts on its rows.
     fn write(
         &self,
         context: &Context,

@@ -220,7 +220,7 @@ pub(super) fn seed_section(spreads: &[RecallSpread]) -> Section<'static> {
     }
 }
 
-/// The families beside each other.
+/// Returns a section that compares the families.
 pub(super) fn family_section(families: &[FamilyTally]) -> Section<'static> {
     let family_row = |tally: &FamilyTally| {
         let name = match tally.by {
