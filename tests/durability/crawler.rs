@@ -31,14 +31,14 @@ fn site() -> Site {
     }
 }
 
-const PROGRAM: &str = "crawler::play";
+const PROGRAM: &str = "crawler::crawler_in_a_child";
 
 /// After how many pages it aborts, if it is to.
 const ABORT: &str = "RESEMBLANCE_CRAWLER_ABORT";
 
 /// Not a test: the crawler itself.
 #[test]
-fn play() {
+fn crawler_in_a_child() {
     let Some(store) = store_of(PROGRAM) else {
         return;
     };

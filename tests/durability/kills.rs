@@ -18,7 +18,7 @@ use crate::crash::workload::{Change, schemas, signature};
 /// The document whose payload is the number of transactions that are in the store.
 const PROGRESS: &[u8] = b"progress";
 
-const PROGRAM: &str = "kills::play";
+const PROGRAM: &str = "kills::writer_in_a_child";
 
 fn empty() -> Model {
     Model::new(schemas().remove(2).1)
@@ -61,7 +61,7 @@ fn write(mut transaction: Option<&mut WriteTransaction>, model: &mut Model, numb
 
 /// Not a test: the program that is killed. It prints the number of transactions after each commit.
 #[test]
-fn play() {
+fn writer_in_a_child() {
     let Some(path) = store_of(PROGRAM) else {
         return;
     };

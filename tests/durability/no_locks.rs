@@ -72,7 +72,7 @@ fn an_unlockable_store_is_refused_by_default() {
 }
 
 #[test]
-fn where_there_are_locks_they_are_used() {
+fn available_locks_are_used() {
     let place = crate::common::Place::new();
     let path = place.store();
     let options = StoreOptions::new().without_lock();

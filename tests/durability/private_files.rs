@@ -118,7 +118,7 @@ fn compact_and_reband_leave_the_mode_as_it_is() {
 
 /// Not a test: what this binary does when the test below starts it again.
 #[test]
-fn half_a_build() {
+fn unfinished_build_in_a_child() {
     let Ok(path) = std::env::var("HALF_A_BUILD") else {
         return;
     };
@@ -135,7 +135,7 @@ fn leftovers_of_a_killed_process_are_removed_by_the_next() {
     let folder = path.parent().unwrap();
     let mut child = Command::new(std::env::current_exe().unwrap());
     child
-        .args(["private_files::half_a_build", "--exact"])
+        .args(["private_files::unfinished_build_in_a_child", "--exact"])
         .env("HALF_A_BUILD", &path);
     assert!(!child.output().unwrap().status.success());
     let left: Vec<String> = modes(folder).into_keys().collect();

@@ -87,7 +87,7 @@ fn copy_of_an_open_file_opens_for_reading_and_writing() {
     check_clean(&copy);
 }
 
-const PROGRAM: &str = "processes::play";
+const PROGRAM: &str = "processes::other_process_in_a_child";
 
 /// Returns what the other process prints.
 fn said(mut command: Command) -> String {
@@ -108,7 +108,7 @@ const PART: &str = "RESEMBLANCE_PART";
 
 /// Not a test: the other process of the tests here.
 #[test]
-fn play() {
+fn other_process_in_a_child() {
     let Some(path) = store_of(PROGRAM) else {
         return;
     };

@@ -102,7 +102,7 @@ fn reader_accepts_whole_pages_beyond_the_end() {
 }
 
 #[test]
-fn readers_of_a_crashed_store_go_on_beside_the_writer_that_recovers_it() {
+fn readers_of_a_crashed_store_survive_its_recovery_by_a_writer() {
     let place = Place::new();
     let path = place.store();
     filled(&path, 20);

@@ -8,7 +8,7 @@ use crate::common::small::{schema, signature};
 use crate::common::{Place, Random, check_clean};
 use resemblance::{Document, Error, Result, Snapshot, Store, StoreOptions};
 
-const WRITER: &str = "sharing::write_on";
+const WRITER: &str = "sharing::writer_in_a_child";
 const STEP: &str = "step";
 
 /// The documents of a store whose history follows from a seed: after each step one commit is made.
@@ -139,7 +139,7 @@ fn make_step(store: &Store, history: &mut History) {
 
 /// Not a test: a process that continues the history until it is killed.
 #[test]
-fn write_on() {
+fn writer_in_a_child() {
     let Some(path) = store_of(WRITER) else {
         return;
     };
@@ -156,11 +156,11 @@ fn write_on() {
     }
 }
 
-const READER: &str = "sharing::read_on";
+const READER: &str = "sharing::reader_in_a_child";
 
 /// Not a test: a process that follows the history until it is killed.
 #[test]
-fn read_on() {
+fn reader_in_a_child() {
     let Some(path) = store_of(READER) else {
         return;
     };
@@ -277,12 +277,12 @@ fn readers_see_each_commit_of_another_process_and_only_whole_ones() {
     check_clean(&path);
 }
 
-const PEER: &str = "sharing::insert_new_ones";
+const PEER: &str = "sharing::peer_in_a_child";
 
 /// Not a test: a process that inserts documents, including those of other processes, if they are
 /// new, until it is killed.
 #[test]
-fn insert_new_ones() {
+fn peer_in_a_child() {
     let Some(path) = store_of(PEER) else {
         return;
     };
@@ -306,7 +306,7 @@ fn insert_new_ones() {
 }
 
 #[test]
-fn of_near_duplicates_that_several_processes_insert_one_is_new() {
+fn one_of_near_duplicates_from_several_processes_is_new() {
     let place = Place::new();
     let path = place.store();
     options()
@@ -353,7 +353,7 @@ fn of_near_duplicates_that_several_processes_insert_one_is_new() {
 }
 
 #[test]
-fn a_second_writer_waits_for_the_first_and_then_says_who_it_is() {
+fn second_writer_waits_and_then_names_the_first() {
     let place = Place::new();
     let path = place.store();
     let store = options().create(&path, schema()).unwrap();
@@ -402,7 +402,7 @@ fn a_writer_with_a_process_beside_it_is_named() {
 
 #[cfg(unix)]
 #[test]
-fn a_stopped_reader_lets_the_writer_go_on_and_keeps_its_pages() {
+fn stopped_reader_keeps_its_pages_and_does_not_block_the_writer() {
     let place = Place::new();
     let path = place.store();
     let store = options().create(&path, schema()).unwrap();

@@ -117,7 +117,7 @@ fn reading_verbs_run_beside_a_writer_and_writing_ones_name_it() {
 }
 
 #[test]
-fn readers_keep_only_those_away_that_need_the_store_for_themselves() {
+fn readers_block_only_verbs_that_need_exclusive_access() {
     let folder = filled();
     let path = folder.path("a.rsm");
     let readers = [(); 2].map(|()| Store::open_read_only(&path).unwrap());

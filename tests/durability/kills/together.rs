@@ -12,7 +12,7 @@ use crate::common::sample::trials;
 use crate::common::small::{schema, signature};
 use crate::common::{Place, Random, check_clean, sealing_after};
 
-const PROGRAM: &str = "kills::together::play";
+const PROGRAM: &str = "kills::together::writers_in_a_child";
 const THREADS: u32 = 6;
 
 /// Every two threads bring the same pages, under different keys.
@@ -31,7 +31,7 @@ fn open(path: impl AsRef<Path>) -> Store {
 /// Not a test: the program that is killed. Each thread inserts its pages one by one and prints the
 /// answers.
 #[test]
-fn play() {
+fn writers_in_a_child() {
     let Some(path) = store_of(PROGRAM) else {
         return;
     };

@@ -237,7 +237,7 @@ fn last_ids_are_as_good_as_others(leap: Leap) {
 }
 
 #[test]
-fn last_ids_work_in_a_run_of_their_own() {
+fn last_ids_work_in_a_separate_run() {
     last_ids_are_as_good_as_others(Leap::Alone);
 }
 

@@ -247,7 +247,7 @@ fn encoded(encoding: Encoding) -> Vec<u8> {
 }
 
 #[test]
-fn counts_in_pages_of_deltas_are_checked_before_allocation() {
+fn delta_page_counts_are_checked_before_allocation() {
     let dir = tempfile::tempdir().unwrap();
     let refused = |bytes: &[u8]| refusal(dir.path(), "a.parquet", bytes, &settings());
     for (encoding, lists) in [

@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn lanes_refuse_what_they_cannot_number() {
+    fn lane_set_refuses_too_many_bands_and_wrong_code_widths() {
         let banding = Banding::explicit(3, 2, 8).unwrap();
         assert!(LaneSet::new(Some((banding, 31)), None).is_err());
         assert!(LaneSet::new(Some((banding, 65)), None).is_err());

@@ -153,7 +153,7 @@ fn random_text(random: &mut Random, length: usize) -> String {
 
 /// Tests 30 texts, or 500 with `RESEMBLANCE_TESTS=all`.
 #[test]
-fn random_texts_have_the_shingles_of_the_definition_whatever_the_pieces() {
+fn random_texts_in_any_pieces_have_the_defined_shingles() {
     let mut random = Random(1);
     for round in 0..trials(30, 500) {
         let length = random.index(if round % 50 == 0 { 12_000 } else { 60 });
@@ -209,7 +209,7 @@ fn runs_of_ascii_have_the_shingles_of_the_definition() {
 
 /// Words and gaps from one byte to several blocks, in ASCII and beside other characters.
 #[test]
-fn words_and_gaps_longer_than_blocks_have_the_shingles_of_the_definition() {
+fn words_and_gaps_longer_than_blocks_have_the_defined_shingles() {
     let mut random = Random(4);
     for _ in 0..300 {
         let mut document = String::new();

@@ -116,7 +116,7 @@ fn every_table_of_a_chosen_design_is_needed() {
 
 /// One in 48 numbers of documents, one in 16 with `RESEMBLANCE_TESTS=all`, and the ends.
 #[test]
-fn chosen_designs_are_in_the_proved_list_whatever_the_number_of_documents() {
+fn chosen_designs_are_in_the_proved_list_for_any_number_of_documents() {
     for k in 1..=MAX_TESTED {
         let listed = worth_choosing(k);
         let mut last_tables = 0;

@@ -119,7 +119,7 @@ fn texts(n: u16) -> Vec<Text> {
 }
 
 #[test]
-fn random_texts_have_the_steps_of_the_definition_whatever_the_pieces() {
+fn random_texts_in_any_pieces_follow_the_defined_steps() {
     let mut random = Random(4);
     for round in 0..200 {
         let length = random.index(if round % 50 == 0 { 5_000 } else { 80 });
