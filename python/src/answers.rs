@@ -20,7 +20,7 @@ use crate::python::{Report, item};
 use crate::schema::Schema;
 use crate::signature::Signature;
 
-/// Rows of a batch of answers as columns.
+/// The number of rows of answers in a batch of columns.
 const ROWS_TOGETHER: usize = 64 << 10;
 
 /// The columns of some rows, with their names.
@@ -51,7 +51,7 @@ pub(crate) fn arrow_stream<'py, R>(
     Ok(to_stream_pycapsule(py, Box::new(stream), requested_schema)?)
 }
 
-/// True if all of these keys are texts: a column of others has bytes.
+/// Returns true if all of these keys are texts. Otherwise their column contains bytes.
 pub(crate) fn are_texts<'a>(mut keys: impl Iterator<Item = &'a Option<Key>>) -> bool {
     keys.all(|key| {
         key.as_ref()
@@ -107,8 +107,8 @@ pub(crate) fn dataclass_fields<'py>(py: Python<'py>, names: &[&str]) -> Report<'
         .getattr("__dataclass_fields__")
 }
 
-/// Lets objects of a class travel by `pickle`, and gives the class its fields for `dataclasses`. One after a semicolon
-/// travels only.
+/// Makes objects of a class pickleable, and lists its fields for `dataclasses`. A field after a
+/// semicolon is only pickled.
 macro_rules! row {
     ($class:ident { $($field:ident: $kind:ty),+ $(; $rest:ident: $rest_kind:ty)? }) => {
         #[pymethods]
@@ -141,23 +141,23 @@ pub(crate) fn arrow_table<'py>(rows: &Bound<'py, PyAny>) -> Report<'py> {
     rows.py().import("pyarrow")?.call_method1("table", (rows,))
 }
 
-/// A stored document that is near the one that was asked about.
+/// A stored document that is near the document of the query.
 #[pyclass(frozen, eq, module = "resemblance")]
 #[derive(PartialEq)]
 pub(crate) struct Match {
     /// The id of the stored document.
     #[pyo3(get)]
     id: u64,
-    /// Its key, `None` without one. Bytes that are not UTF-8 are surrogates.
+    /// The key, or `None`. Bytes that are not UTF-8 become surrogates.
     #[pyo3(get)]
     key: Option<Key>,
-    /// Its similarity, from 0 to 1: an estimate unless `is_exact`; `None` without MinHash.
+    /// The similarity, from 0 to 1: an estimate unless `is_exact`. `None` without MinHash.
     #[pyo3(get)]
     similarity: Option<f64>,
-    /// True if the similarity was computed from features, and not estimated from signatures.
+    /// True if the similarity was computed from features rather than estimated from signatures.
     #[pyo3(get)]
     is_exact: bool,
-    /// The number of bits in which the fingerprints differ; `None` without SimHash.
+    /// The number of bits in which the fingerprints differ, or `None` without SimHash.
     #[pyo3(get)]
     distance: Option<u32>,
     /// The stamp of the stored document.
@@ -192,7 +192,7 @@ row!(Match {
     payload: Option<Vec<u8>>
 });
 
-/// A similarity and a distance as `repr` has them.
+/// Formats a similarity and a distance for `repr`.
 pub(crate) fn measures(similarity: Option<f64>, distance: Option<u32>) -> String {
     let mut text = String::new();
     if let Some(similarity) = similarity {
@@ -206,7 +206,7 @@ pub(crate) fn measures(similarity: Option<f64>, distance: Option<u32>) -> String
 
 #[pymethods]
 impl Match {
-    /// Its key as bytes, `None` if it has none.
+    /// The key as bytes, or `None` without a key.
     #[getter]
     fn key_bytes(&self) -> Option<&[u8]> {
         self.key.as_ref().map(|key| key.0.as_slice())
@@ -222,19 +222,20 @@ impl Match {
     }
 }
 
-/// The documents near one, best first.
+/// The documents near one document, best first.
 #[pyclass(frozen, sequence, module = "resemblance")]
 pub(crate) struct Matches(pub(crate) resemblance::Matches);
 
 #[pymethods]
 impl Matches {
-    /// The probability that a document at the bound is found; `None` where nothing is missed.
+    /// The probability that a document at the bound is found, or `None` if no document can be
+    /// missed.
     #[getter]
     fn recall(&self) -> Option<f64> {
         self.0.recall()
     }
 
-    /// The documents among which these were looked for: "candidates", "short buckets", or with "scan" all.
+    /// The documents that were searched: "candidates", "short buckets", or "scan" for all.
     #[getter]
     fn scope(&self) -> &'static str {
         match self.0.scope() {
@@ -250,7 +251,7 @@ impl Matches {
         self.0.candidates()
     }
 
-    /// Candidates that were not compared, because of a budget; `None` if all were.
+    /// The number of candidates that a budget left out, or `None` if all were compared.
     #[getter]
     fn budget_exceeded(&self) -> Option<u64> {
         self.0.budget_exceeded().map(|it| it.documents)
@@ -314,7 +315,7 @@ fn match_columns(rows: &[Match], are_texts: bool) -> Columns {
     columns
 }
 
-/// The outcome of `insert_if_new`. True if the document was inserted.
+/// The result of `insert_if_new`. It is true if the document was inserted.
 #[pyclass(frozen, module = "resemblance")]
 pub(crate) struct Novelty(pub(crate) resemblance::Novelty);
 
@@ -332,13 +333,13 @@ impl Novelty {
         matches!(self.0, resemblance::Novelty::KeyExists(_))
     }
 
-    /// The id of the document: the new one, or the one that was found.
+    /// The id of the new document, or of the one that was found.
     #[getter]
     fn id(&self) -> u64 {
         self.0.id().get()
     }
 
-    /// The stored document that it is like, or whose key it has.
+    /// The stored document that is near the new one, or that has its key.
     #[getter]
     fn found(&self) -> Option<Match> {
         match &self.0 {
@@ -349,7 +350,7 @@ impl Novelty {
         }
     }
 
-    /// Candidates that were not compared, because of a budget; `None` if all were.
+    /// The number of candidates that a budget left out, or `None` if all were compared.
     #[getter]
     fn budget_exceeded(&self) -> Option<u64> {
         self.0.budget_exceeded().map(|it| it.documents)
@@ -375,7 +376,7 @@ impl Novelty {
     }
 }
 
-/// The outcome of `upsert`.
+/// The result of `upsert`.
 #[pyclass(frozen, module = "resemblance")]
 pub(crate) struct Upserted(pub(crate) resemblance::Upserted);
 
@@ -387,7 +388,7 @@ impl Upserted {
         self.0.id.get()
     }
 
-    /// The id of the document that it replaced, `None` if there was none.
+    /// The id of the document that it replaced, or `None`.
     #[getter]
     fn replaced(&self) -> Option<u64> {
         self.0.replaced.map(|id| id.get())
@@ -457,13 +458,13 @@ impl Record {
         self.id
     }
 
-    /// Its key, `None` without one. Bytes that are not UTF-8 are surrogates.
+    /// The key, or `None`. Bytes that are not UTF-8 become surrogates.
     #[getter]
     fn key(&self) -> Option<&Key> {
         self.key.as_ref()
     }
 
-    /// Its key as bytes, `None` if it has none.
+    /// The key as bytes, or `None` without a key.
     #[getter]
     fn key_bytes(&self) -> Option<&[u8]> {
         self.key.as_ref().map(|key| key.0.as_slice())

@@ -1,5 +1,5 @@
-//! Many texts: from anything that Python iterates over, or that has `__arrow_c_stream__` or
-//! `__arrow_c_array__`; ready-made signatures among them.
+//! Batches of texts, from anything that Python iterates over or that has `__arrow_c_stream__` or
+//! `__arrow_c_array__`. Signatures may be among them.
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,30 +25,30 @@ use crate::schema::{Schema, SchemaParts};
 use crate::signature;
 use crate::waiting::{PATIENCE, lock, released};
 
-/// The number of documents of a batch; the work on one takes a moment.
+/// The number of documents in a batch. The work on one batch takes a moment.
 pub(crate) const BATCH_DOCUMENTS: usize = 2_048;
 
-/// Bytes of texts of a batch, after which it ends.
+/// The number of bytes of text after which a batch ends.
 const BATCH_BYTES: usize = 8 << 20;
 
-/// Longer texts are read piece by piece, and signals between.
+/// Longer texts are read piece by piece, and signals are handled in between.
 const PIECE_BYTES: usize = 8 << 20;
 
-/// Texts that a thread takes at least, so that it is worth starting.
+/// The minimum number of bytes of text for which a thread is worth starting.
 const THREAD_BYTES: usize = 32 << 10;
 
 /// The maximum number of documents that a thread takes at once.
 const PART_DOCUMENTS: usize = 64;
 
-/// Documents, given batch by batch, and the threads that work on one.
+/// Documents in batches, and the threads that work on a batch.
 pub(crate) struct Batches<'py> {
     source: Source<'py>,
     pub(crate) threads: usize,
     batch_documents: usize,
     batch_bytes: usize,
-    /// The batch that was gathered while others were worked on.
+    /// The batch that was gathered while other threads worked on the previous one.
     ahead: Option<PyResult<Option<Batch<'py>>>>,
-    /// Documents of all batches that were gathered.
+    /// The number of documents in all batches gathered so far.
     gathered: usize,
 }
 
@@ -65,7 +65,7 @@ enum Source<'py> {
     },
 }
 
-/// Some documents, and the position of the first. What they are borrowed from is held.
+/// Some documents, the position of the first, and the objects from which they are borrowed.
 pub(crate) enum Batch<'py> {
     Items(usize, Vec<Bound<'py, PyAny>>),
     Arrow(usize, ArrayRef),
@@ -81,8 +81,8 @@ enum Item<'b> {
 /// Arrays in their order.
 type Arrays = Box<dyn Iterator<Item = Result<ArrayRef, ArrowError>> + Send>;
 
-/// The arrays of an object with Arrow's interface, `None` for another object. Those that number their values are
-/// the values themselves.
+/// Returns the arrays of an object with Arrow's interface, or `None` for another object. Dictionary
+/// arrays are replaced by their values.
 fn arrow_arrays(object: &Bound<'_, PyAny>) -> PyResult<Option<Arrays>> {
     if object.hasattr("__arrow_c_stream__")? {
         let reader: PyArrayReader = object.extract().map_err(|e| of_value(object.py(), e))?;
@@ -101,7 +101,8 @@ pub(crate) fn arrow_error(error: ArrowError) -> PyErr {
     Python::attach(|py| of_value(py, PyErr::from(PyArrowError::from(error))))
 }
 
-/// A `ValueError` for an error of Arrow, which is of no kind; another one as it is.
+/// Returns a `ValueError` for an error of Arrow, which has no type of its own, and any other error
+/// unchanged.
 fn of_value(py: Python<'_>, error: PyErr) -> PyErr {
     match error.get_type(py).is(py.get_type::<PyException>()) {
         true => PyValueError::new_err(error.value(py).to_string()),
@@ -115,7 +116,7 @@ pub(crate) struct ArrowBatches {
     arrays: Mutex<Arrays>,
     text: String,
     key: Option<String>,
-    /// Rows that were returned before.
+    /// The number of rows returned so far.
     rows: AtomicUsize,
 }
 
@@ -196,7 +197,7 @@ fn key_column(py: Python<'_>, name: &str, column: &ArrayRef, before: usize) -> P
 }
 
 impl<'py> Batches<'py> {
-    /// Batches for some threads, by default one for each core.
+    /// Creates batches for a number of threads, by default one for each core.
     pub(crate) fn new(documents: &Bound<'py, PyAny>, threads: Option<usize>) -> PyResult<Self> {
         Ok(Self {
             source: Source::new(documents)?,
@@ -208,7 +209,8 @@ impl<'py> Batches<'py> {
         })
     }
 
-    /// Makes batches so large that each thread has as much to do as one alone.
+    /// Makes batches so large that each thread has as much work as a single thread would have in
+    /// one batch.
     pub(crate) fn by_threads(self) -> Self {
         Self {
             batch_documents: self.batch_documents.saturating_mul(self.threads),
@@ -278,9 +280,9 @@ impl<'py> Batches<'py> {
         })
     }
 
-    /// Does the same with each document, on several threads if that is worth it. These need no
-    /// interpreter, so the caller's thread gathers the next batch first, and then does the rest:
-    /// parts are taken one by one.
+    /// Applies a function to each document, on several threads if that is worth it. The threads
+    /// need no interpreter, so the caller's thread gathers the next batch first, and then works on
+    /// the rest. Threads take parts one by one.
     fn map<T: Send>(
         &mut self,
         py: Python<'_>,
@@ -335,7 +337,7 @@ impl<'py> Batches<'py> {
     }
 }
 
-/// The results of threads, in their order.
+/// Returns the results of threads in their order.
 fn joined<'a, T: Send + 'a>(
     shares: impl IntoIterator<Item = ScopedJoinHandle<'a, Result<Vec<T>, Error>>>,
 ) -> Result<Vec<T>, Error> {
@@ -412,7 +414,7 @@ impl<'py> Source<'py> {
     }
 }
 
-/// The number of documents at the start of an array that make a batch.
+/// Returns the number of documents at the start of an array that make a batch.
 fn arrow_batch(array: &ArrayRef, documents: usize, bytes: usize) -> usize {
     let each = array.get_array_memory_size() / array.len().max(1);
     (bytes / each.max(1)).clamp(1, documents).min(array.len())
@@ -520,7 +522,8 @@ pub(crate) fn binaries<'a>(
     values.ok_or_else(|| null(py, column))
 }
 
-/// The strings of an Arrow column, `None` for a null; of byte strings the keys that they are.
+/// Returns the strings of an Arrow column, and `None` for a null. For byte strings, returns the
+/// corresponding keys.
 #[pyfunction]
 pub(crate) fn arrow_list<'py>(
     column: &Bound<'py, PyAny>,
@@ -602,7 +605,7 @@ where
         Ok(Some(found))
     }
 
-    /// Checks that none is left after the last document.
+    /// Checks that no value is left after the last document.
     pub(crate) fn end(&mut self, py: Python<'py>) -> PyResult<()> {
         let (name, is_over) = match self {
             Self::Nothing => return Ok(()),
@@ -672,7 +675,7 @@ pub(crate) fn signature_of(
     }
 }
 
-/// Works on a share of many in each of some threads; the results are in order.
+/// Divides many items among threads. The results are in order.
 pub(crate) fn in_shares<I: Sync, T: Send>(
     items: &[I],
     threads: usize,

@@ -1,4 +1,4 @@
-//! Whole corpora: offline builds, a corpus without its near-duplicates, choices of a schema.
+//! Whole corpora: offline builds, deduplication, choices of a schema.
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ const DUPLICATE_KEYS: [(&str, DuplicateKeys); 3] = [
 
 type Build = resemblance::BulkBuild<'static>;
 
-/// A store that is built from many documents, offline.
+/// Builds a store from many documents, offline.
 #[pyclass(frozen, module = "resemblance")]
 pub(crate) struct BulkBuild {
     build: Mutex<Option<Build>>,
@@ -91,7 +91,7 @@ impl BulkBuild {
         })
     }
 
-    /// Adds documents. They are in the store once it is finished.
+    /// Adds documents. They are in the store after `finish`.
     #[pyo3(signature = (documents, keys=None, *, payloads=None, stamps=None, threads=None))]
     fn insert_many(
         &self,
@@ -123,7 +123,7 @@ impl BulkBuild {
         true
     }
 
-    /// Makes the store.
+    /// Completes the store.
     #[pyo3(signature = (*, progress=None))]
     fn finish<'py>(&self, py: Python<'py>, progress: Callback) -> Report<'py> {
         self.home.check(py)?;
@@ -134,7 +134,7 @@ impl BulkBuild {
     }
 }
 
-/// Makes one store of several that were made by one recipe; documents keep the order of the shards.
+/// Merges several stores with one recipe into one. Documents keep the order of the shards.
 #[pyfunction]
 #[pyo3(signature = (target, shards, *, duplicate_keys="refuse", memory_bytes=None, temp_dir=None,
     threads=None, progress=None))]
@@ -163,7 +163,7 @@ fn bulk_report<'py>(py: Python<'py>, report: &resemblance::report::BulkReport) -
     object! { py, reports.BulkReport, report { documents, duplicates, spilled_bytes } }
 }
 
-/// Decides which documents of a stream are kept: those near none that was kept before.
+/// Decides which documents of a stream to keep: those that are near no document kept before.
 #[pyclass(frozen, module = "resemblance")]
 pub(crate) struct Deduplicator {
     open: Arc<Lease<OpenDeduplicator>>,
@@ -175,7 +175,7 @@ pub(crate) struct Deduplicator {
 /// The transaction in it is dropped before its passage.
 struct OpenDeduplicator {
     deduplicator: resemblance_corpus::dedup::Deduplicator,
-    /// Documents that were compared with a part of their candidates only.
+    /// The number of documents that were compared with only some of their candidates.
     budget_exceeded: u64,
     _passage: Option<Passage>,
 }
@@ -184,8 +184,8 @@ impl Held for OpenDeduplicator {
     const NAME: &'static str = "Deduplicator";
 }
 
-/// Creates a decider of single documents, within this memory for the documents and the same amount
-/// for their features, which it keeps if similarities are to be exact.
+/// Creates a deduplicator of single documents with this memory for the documents. If similarities
+/// are exact, it keeps features in the same amount of memory.
 fn decider(
     folder: &Path,
     schema: resemblance::Schema,
@@ -223,7 +223,7 @@ impl Deduplicator {
         }
     }
 
-    /// A number of it, 0 once it is closed.
+    /// Returns a count, or 0 after it is closed.
     fn count(&self, py: Python<'_>, count: fn(&OpenDeduplicator) -> u64) -> u64 {
         py.detach(|| self.open.with(|open| Ok(count(open))).unwrap_or(0))
     }
@@ -231,7 +231,7 @@ impl Deduplicator {
 
 #[pymethods]
 impl Deduplicator {
-    /// Begins with nothing kept, in a temporary store in a folder.
+    /// Creates a deduplicator without documents, with a temporary store in a folder.
     #[new]
     #[pyo3(signature = (schema, folder, *, exact=false, cache_bytes=None, memory_bytes=None,
         budget=None))]
@@ -253,8 +253,9 @@ impl Deduplicator {
         })
     }
 
-    /// Decides documents in their order: `None` for one that is kept, else the kept one that it is
-    /// most like. `stamps` identify the documents later; without any they are 0.
+    /// Decides on documents in their order. The answer is `None` for a document that is kept, and
+    /// otherwise the most similar kept one. `stamps` identify the documents later; they are 0 by
+    /// default.
     #[pyo3(signature = (documents, keys=None, *, stamps=None, threads=None))]
     fn decide_many<'py>(
         &self,
@@ -279,13 +280,14 @@ impl Deduplicator {
         Ok(answers)
     }
 
-    /// The number of documents that were compared with a part of their candidates only, because of a budget.
+    /// The number of documents that were compared with only some of their candidates, because of a
+    /// budget.
     #[getter]
     fn budget_exceeded(&self, py: Python<'_>) -> u64 {
         self.count(py, |open| open.budget_exceeded)
     }
 
-    /// The number of documents that are kept, those of the store included.
+    /// The number of kept documents, including those of the store.
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
         let kept = self.count(py, |open| open.deduplicator.len());
         Ok(usize::try_from(kept)?)
@@ -295,7 +297,7 @@ impl Deduplicator {
         true
     }
 
-    /// Forgets all that was kept.
+    /// Drops all kept documents.
     fn close(&self, py: Python<'_>) {
         py.detach(|| self.open.release());
     }
@@ -381,7 +383,7 @@ impl TemporaryCorpus {
         })
     }
 
-    /// Makes the store, after the last document.
+    /// Completes the store after the last document.
     #[pyo3(signature = (*, progress=None))]
     fn finish(&self, py: Python<'_>, progress: Callback) -> PyResult<()> {
         let state = std::mem::replace(&mut *lock(&self.state), CorpusState::Closed);
@@ -401,7 +403,7 @@ impl TemporaryCorpus {
         Ok(())
     }
 
-    /// The corpus as it was finished, for joins.
+    /// Returns the complete corpus, for joins.
     fn snapshot(&self, py: Python<'_>) -> PyResult<Py<Snapshot>> {
         match &*lock(&self.state) {
             CorpusState::Ready(snapshot, features) => {
@@ -567,8 +569,8 @@ pub(crate) fn table_choice(
     )
 }
 
-/// Measures how much of a sample of texts a schema finds, against all exact similarities of it. The
-/// folder gets a store of the sample.
+/// Measures how much of a sample of texts a schema finds, compared with all exact similarities. The
+/// folder receives a store of the sample.
 #[pyfunction]
 #[pyo3(signature = (documents, schema, folder, *, keys=None, floor=0.1, max_missed=100, progress=None))]
 pub(crate) fn evaluate_sample<'py>(

@@ -1,5 +1,5 @@
-//! Steps of a job that runs on many machines: columns of Arrow in, columns of Arrow out. Each answers
-//! for its own rows alone, so that an engine may cut the work as it likes.
+//! Steps of a job on many machines, with Arrow columns as input and output. Each result depends
+//! only on its own rows, so an engine may divide the work freely.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
@@ -73,7 +73,8 @@ impl PairRule {
         })
     }
 
-    /// The number of lanes that are asked, and how many of them, the first ones, are bands.
+    /// Returns the number of lanes to look up, and how many of them, beginning with the first, are
+    /// bands.
     #[getter]
     fn lanes(&self) -> (usize, usize) {
         let lanes = self.rule.lanes();
@@ -81,8 +82,8 @@ impl PairRule {
         (lanes.len(), bands.min(lanes.len()))
     }
 
-    /// Makes the signatures of texts: columns `digest_high`, `digest_low`, `class_high`, `class_low`,
-    /// `is_empty`, `signature` and `codes`, all null where a text is.
+    /// Makes the signatures of texts. Returns columns `digest_high`, `digest_low`, `class_high`,
+    /// `class_low`, `is_empty`, `signature` and `codes`, which are null where a text is null.
     #[pyo3(signature = (texts, *, exact, threads=None))]
     fn sketch_batch(
         &self,
@@ -200,7 +201,8 @@ fn py_array(array: impl Array + 'static) -> PyArray {
     PyArray::from_array_ref(Arc::new(array))
 }
 
-/// Two halves of a number of 128 bits, as signed numbers, which is what Spark and Parquet have.
+/// Splits a 128-bit number into two signed halves, because Spark and Parquet have only signed
+/// numbers.
 fn halves(number: u128) -> (i64, i64) {
     let (high, low) = ((number >> 64) as u64, number as u64);
     (high.cast_signed(), low.cast_signed())
@@ -309,10 +311,10 @@ fn pair_rows(
     a.into_iter().zip(b).zip(shares_band).map(row).collect()
 }
 
-/// Iterates over the pairs of buckets to compare, whose postings are sorted by lane, code and
-/// document: each document with those before it, but in a bucket of more than `max_bucket` only
-/// with the first ones. Memory holds the documents of one bucket that others are compared with, 8
-/// bytes each.
+/// Iterates over the pairs to compare in buckets, whose postings are sorted by lane, code and
+/// document. Each document is compared with those before it, but in a bucket of more than
+/// `max_bucket` only with the first ones. Memory holds the documents of one bucket with which
+/// others are compared, 8 bytes each.
 #[pyclass(module = "resemblance")]
 pub(crate) struct BucketPairs {
     state: Mutex<BucketState>,
@@ -321,9 +323,9 @@ pub(crate) struct BucketPairs {
 struct BucketState {
     max_bucket: usize,
     postings: Vec<BucketPosting>,
-    /// The posting that is compared next.
+    /// The next posting to compare.
     next_posting: usize,
-    /// The next member that it is compared with.
+    /// The next member to compare it with.
     next_member: usize,
     bucket: Option<Bucket>,
     members: Vec<i64>,
@@ -343,8 +345,8 @@ struct BucketPosting {
     document: i64,
 }
 
-/// Columns of pairs of buckets. A document that was only compared with the first ones of a bucket
-/// is in a row without `a`.
+/// Columns of pairs in buckets. A document that was compared only with the first ones of a bucket
+/// has a row without `a`.
 #[derive(Default)]
 struct BucketColumns {
     lane: Vec<i32>,
@@ -369,7 +371,7 @@ impl BucketPairs {
         Self { state }
     }
 
-    /// Takes the next postings. The pairs of those before must have been read.
+    /// Adds the next postings. The pairs of the previous ones must have been read.
     fn push(
         &self,
         py: Python<'_>,
@@ -442,14 +444,14 @@ impl BucketState {
     }
 }
 
-/// Connected components of links, in memory: 16 bytes a document and more.
+/// Connected components of links, in memory. They take at least 16 bytes for each document.
 #[pyclass(module = "resemblance")]
 #[derive(Default)]
 pub(crate) struct Components {
     parents: Mutex<HashMap<i64, i64>>,
 }
 
-/// The least document that is known to be linked with one.
+/// Returns the smallest document that is known to be linked with a document.
 fn root_of(parents: &mut HashMap<i64, i64>, document: i64) -> i64 {
     let mut root = document;
     while let Some(parent) = parents.get(&root).filter(|parent| **parent != root) {
@@ -487,8 +489,8 @@ impl Components {
         Ok(())
     }
 
-    /// Every document that was linked, ascending, and the least of its component: columns `document` and
-    /// `first`.
+    /// Returns every linked document in ascending order, and the smallest document of its
+    /// component: columns `document` and `first`.
     fn finish(&self, py: Python<'_>) -> Vec<PyArray> {
         let (documents, firsts) = py.detach(|| {
             let mut parents = lock(&self.parents);
@@ -505,8 +507,8 @@ impl Components {
     }
 }
 
-/// The documents of whole components to remove: a document is removed if it is near another that is
-/// kept and was decided before it. Takes 16 bytes of memory for each document that is removed.
+/// Finds the documents to remove from whole components: a document is removed if it is near a kept
+/// one that was decided before. Takes 16 bytes of memory for each removed document.
 #[pyclass(module = "resemblance")]
 #[derive(Default)]
 pub(crate) struct FirstKept {
@@ -520,8 +522,8 @@ impl FirstKept {
         Self::default()
     }
 
-    /// Takes pairs, of which `a` is decided before `b`, in the order in which `b` is decided, and
-    /// returns the documents to remove, each once.
+    /// Adds pairs, of which `a` is decided before `b`, in the order in which `b` is decided.
+    /// Returns the documents to remove, each once.
     fn push(&self, py: Python<'_>, a: PyArray, b: PyArray) -> PyResult<PyArray> {
         let (a, b) = (longs(py, "a", &a)?, longs(py, "b", &b)?);
         let mut gone = lock(&self.gone);
@@ -538,7 +540,8 @@ impl FirstKept {
     }
 }
 
-/// The shard of each key: the XXH3 hash of its bytes (64 bits, seed 0) modulo their number.
+/// Returns the shard of each key: the XXH3 hash of its bytes (64 bits, seed 0) modulo the number of
+/// shards.
 #[pyfunction]
 pub(crate) fn shard_numbers(py: Python<'_>, keys: PyArray, shards: u32) -> PyResult<PyArray> {
     if shards == 0 || i32::try_from(shards).is_err() {
@@ -550,8 +553,8 @@ pub(crate) fn shard_numbers(py: Python<'_>, keys: PyArray, shards: u32) -> PyRes
     Ok(py_array(keys.iter().map(number).collect::<Int32Array>()))
 }
 
-/// Rows of a table as the command-line tool prints them: two keys, then a similarity and a distance where
-/// there is a column of them.
+/// Formats rows of a table as the command-line tool prints them: two keys, then a similarity and a
+/// distance if there are columns for them.
 #[pyfunction]
 #[pyo3(signature = (a, b, similarity=None, distance=None))]
 pub(crate) fn table_lines(

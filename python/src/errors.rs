@@ -8,7 +8,7 @@ use resemblance::Error;
 use crate::lease::OpenFile;
 use crate::python::class;
 
-/// The exception for an error.
+/// Returns the exception for an error.
 pub(crate) fn exception(py: Python<'_>, error: &Error) -> PyErr {
     let made = class(py, "errors", name(error)).and_then(|class| {
         let exception = class.call1((message(error),))?;
@@ -114,7 +114,7 @@ fn name(error: &Error) -> &'static str {
     }
 }
 
-/// The fields of an error that a program may want to look at.
+/// Sets the fields of an error that a program may want to read.
 fn describe(error: &Error, fields: &Bound<'_, PyDict>) -> PyResult<()> {
     let py = fields.py();
     match error {

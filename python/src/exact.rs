@@ -1,4 +1,4 @@
-//! Exact similarities of sets of features, and of weighted ones, and what texts share.
+//! Exact similarities of sets of features and of weighted sets, and the passages that texts share.
 
 use std::ops::Range;
 
@@ -136,7 +136,7 @@ impl PassageOfTexts {
     }
 }
 
-/// Returns what two texts share, as `exact.SharedSpans`.
+/// Returns the passages that two texts share, as `exact.SharedSpans`.
 #[pyfunction]
 pub(crate) fn spans_of_texts<'py>(
     py: Python<'py>,

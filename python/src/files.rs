@@ -1,4 +1,4 @@
-//! Documents of files, as the command-line tool reads them.
+//! Reads documents from files as the command-line tool does.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -25,7 +25,7 @@ pub(crate) struct CorpusFiles {
     home: Home,
 }
 
-/// The reader, and what ended it.
+/// The reader, and the error that ended it, if any.
 struct Reading {
     reader: CorpusReader,
     skips_nulls: bool,
@@ -42,7 +42,8 @@ type FileBatch = (Vec<Option<String>>, Vec<Option<Key>>);
 
 #[pymethods]
 impl CorpusFiles {
-    /// Looks at every path. Without the name of a field for keys, keys consist of paths and lines.
+    /// Checks every path. Without the name of a field for keys, keys consist of paths and line
+    /// numbers.
     #[new]
     #[pyo3(signature = (paths, text, key, *, table=None, skip_nulls=false))]
     fn create(
@@ -101,7 +102,8 @@ impl CorpusFiles {
 }
 
 impl Reading {
-    /// The next documents, `None` after the last. A failure is returned after those before it.
+    /// Returns the next documents, or `None` after the last. A failure is returned after the
+    /// documents before it.
     fn batch(&mut self, stop: &Stop) -> Result<Option<FileBatch>, ReadFailure> {
         let (mut texts, mut keys, mut bytes) = (Vec::new(), Vec::new(), 0);
         while self.failure.is_none()
@@ -144,21 +146,22 @@ impl Reading {
     }
 }
 
-/// Parameters in place of the options of the tool.
+/// Parameters that replace options of the tool.
 const PARAMETERS: [(&str, &str); 3] = [
     ("--text-field", "text="),
     ("--id", "key="),
     ("--table", "table= of read_files"),
 ];
 
-/// A sentence of the tool with parameters in place of options.
+/// Replaces options by parameters in a sentence of the tool.
 fn with_parameters(sentence: &str) -> String {
     let named =
         |sentence: String, (option, parameter): &(&str, &str)| sentence.replace(option, parameter);
     PARAMETERS.iter().fold(sentence.to_owned(), named)
 }
 
-/// A bad document as the tool reports it. What advises other options is left out.
+/// Returns the exception for a bad document, as the tool reports it. Advice about other options is
+/// left out.
 fn bad_document(place: &str, bad: &BadDocument) -> PyErr {
     let advised = bad.advice.iter().map(|advice| with_parameters(advice));
     let mut message = format!("{place}: {bad}");

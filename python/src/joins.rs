@@ -60,15 +60,15 @@ pub(crate) struct Pair {
     a: u64,
     /// The id of the later document.
     b: u64,
-    /// The key of the earlier document, `None` if it has none, or with `keys=False`.
+    /// The key of the earlier document, or `None` without one and with `keys=False`.
     key_a: Option<Key>,
-    /// The key of the later document, `None` if it has none, or with `keys=False`.
+    /// The key of the later document, or `None` without one and with `keys=False`.
     key_b: Option<Key>,
-    /// Their similarity, from 0 to 1: an estimate unless `is_exact`; `None` without MinHash.
+    /// The similarity, from 0 to 1: an estimate unless `is_exact`. `None` without MinHash.
     similarity: Option<f64>,
-    /// True if the similarity was computed from features, and not estimated from signatures.
+    /// True if the similarity was computed from features rather than estimated from signatures.
     is_exact: bool,
-    /// The number of bits in which their fingerprints differ; `None` without SimHash.
+    /// The number of bits in which the fingerprints differ, or `None` without SimHash.
     distance: Option<u32>,
 }
 
@@ -102,7 +102,7 @@ row!(Pair {
 
 #[pymethods]
 impl Pair {
-    /// Keys do not count: they may not have been read.
+    /// Keys are not compared, because they may not have been read.
     fn __eq__(&self, other: &Self) -> bool {
         let [a, b] = [self, other].map(|it| (it.a, it.b, it.similarity, it.is_exact, it.distance));
         a == b
@@ -121,7 +121,7 @@ enum Found {
     End(LeftOut),
 }
 
-/// Iterates over near pairs, which a thread finds meanwhile.
+/// Iterates over near pairs while a thread finds them.
 #[pyclass(frozen, module = "resemblance")]
 pub(crate) struct Pairs {
     receiver: Mutex<Receiver<Found>>,
@@ -153,7 +153,7 @@ impl Held for PairSearch {
 }
 
 impl Pairs {
-    /// Sends pairs from a separate thread, with the keys that the snapshot has, if there is one.
+    /// Sends pairs from a separate thread, with keys if a snapshot provides them.
     pub(crate) fn start(
         file: &Arc<OpenFile>,
         pairs: resemblance::Pairs,
@@ -278,7 +278,7 @@ impl Pairs {
         self.next(py)
     }
 
-    /// The pairs that are left, as NumPy arrays `a`, `b`, `similarity` and `distance`.
+    /// Returns the remaining pairs as NumPy arrays `a`, `b`, `similarity` and `distance`.
     fn arrays<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let (mut a, mut b, mut similarity, mut distance) = (vec![], vec![], vec![], vec![]);
         while let Some(pair) = self.next(py)? {
@@ -300,7 +300,7 @@ impl Pairs {
         Ok(arrays)
     }
 
-    /// The pairs that are left as Arrow has them: a column for each field of `Pair`.
+    /// Returns the remaining pairs as an Arrow stream with a column for each field of `Pair`.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
         &self,
@@ -316,13 +316,13 @@ impl Pairs {
         arrow_stream(py, &rows, columns, requested_schema)
     }
 
-    /// The pairs that are left as a table of pyarrow, with a column for each field of `Pair`.
+    /// Returns the remaining pairs as a pyarrow table with a column for each field of `Pair`.
     fn to_arrow<'py>(slf: &Bound<'py, Self>) -> Report<'py> {
         arrow_table(slf)
     }
 
-    /// The comparisons left out because buckets were cut short; `None` before the last pair was
-    /// returned.
+    /// The comparisons that were left out because buckets were cut short, or `None` before the last
+    /// pair was returned.
     #[getter]
     fn left_out<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let left_out = *lock(&self.left_out);
@@ -360,7 +360,7 @@ fn keys_of(snapshot: &Lease<Snapshot>, ids: &[DocumentId]) -> Result<Vec<Option<
     ids.iter().map(key).collect()
 }
 
-/// Documents that near pairs link.
+/// Documents that are linked by near pairs.
 #[pyclass(frozen, sequence, module = "resemblance")]
 pub(crate) struct Cluster {
     ids: Vec<DocumentId>,
@@ -380,7 +380,7 @@ impl Cluster {
         self.ids.iter().map(|id| id.get()).collect()
     }
 
-    /// The keys, in the order of the ids; `None` for a document without one.
+    /// The keys in the order of the ids, `None` for a document without a key.
     #[getter]
     fn keys(&self, py: Python<'_>) -> PyResult<Vec<Option<Key>>> {
         released(py, || keys_of(&self.snapshot, &self.ids))
@@ -400,7 +400,7 @@ impl Cluster {
     }
 }
 
-/// All clusters, by their first documents.
+/// All clusters, in the order of their first documents.
 #[pyclass(frozen, sequence, module = "resemblance")]
 pub(crate) struct Clusters {
     sets: Vec<Vec<DocumentId>>,
@@ -444,7 +444,7 @@ impl Clusters {
     }
 }
 
-/// A document of a cluster, which the id of its first document names.
+/// A document of a cluster. The id of the cluster's first document identifies the cluster.
 struct Member {
     cluster: u64,
     id: u64,
@@ -466,7 +466,8 @@ impl Clusters {
         PyList::new(py, self.sets.iter().map(|ids| self.cluster(ids)))?.try_iter()
     }
 
-    /// The documents of all clusters as NumPy arrays `cluster`, which has the first id of its cluster, and `id`.
+    /// Returns the documents of all clusters as NumPy arrays: `id`, and `cluster`, which is the
+    /// first id of the document's cluster.
     fn arrays<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let arrays = PyDict::new(py);
         let clusters = self.members().map(|it| it.cluster);
@@ -504,14 +505,14 @@ impl Clusters {
         arrow_table(slf)
     }
 
-    /// Clusters that are too large to be believed: the id of the first document, the number of
+    /// Returns clusters that are implausibly large: the id of the first document, the number of
     /// documents, and their share of all.
     #[getter]
     fn suspicious(&self) -> Vec<(u64, u64, f64)> {
         self.suspicious.clone()
     }
 
-    /// The comparisons left out because buckets were cut short.
+    /// The comparisons that were left out because buckets were cut short.
     #[getter]
     fn left_out<'py>(&self, py: Python<'py>) -> Report<'py> {
         left_out_object(py, self.left_out)

@@ -1,8 +1,7 @@
 //! Keys: bytes in a store, `str` in Python.
 //!
-//! A key is given as `str` or `bytes`, and returned as `str`. Bytes that are not UTF-8 are escaped
-//! as Python escapes file names (`surrogateescape`), so that each key is returned as it can be
-//! given.
+//! A key is passed as `str` or `bytes`, and returned as `str`. Bytes that are not UTF-8 are escaped
+//! as Python escapes file names (`surrogateescape`), so a returned key can be passed again.
 
 use std::borrow::Cow;
 
@@ -41,7 +40,7 @@ impl<'py> FromPyObject<'_, 'py> for Key {
     }
 }
 
-/// Iterates over the features of a set. One string is no set of its characters.
+/// Iterates over the features of a set. A string does not count as a set of its characters.
 pub(crate) fn features_of<'py>(set: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyIterator>> {
     if set.is_instance_of::<PyString>() || set.is_instance_of::<PyBytes>() {
         let found = set.get_type().name()?;

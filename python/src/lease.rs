@@ -1,5 +1,5 @@
-//! Leases of open files. A store lends its file to snapshots, iterators and transactions, and takes it back when it
-//! is closed; where a file is locked, they are named.
+//! Leases of open files. A store lends its file to snapshots, iterators and transactions, and takes
+//! it back when it is closed. If a file is locked, an error names them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,27 +7,27 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use resemblance::{Error, Records, Snapshot};
 
-/// The files that this process has open, or had.
+/// The files that this process has or had open.
 static OPEN_FILES: Mutex<Vec<Weak<OpenFile>>> = Mutex::new(Vec::new());
 
-/// Locks a mutex; what a panicking thread left is whole in all uses here.
+/// Locks a mutex. In all uses here, data is consistent even after a panic of another thread.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The error of something that was closed.
+/// Returns the error for a value that was closed.
 pub(crate) fn closed(what: &str) -> Error {
     let reason = format!("{what} was closed");
     Error::Closed { reason }
 }
 
-/// A file, and what may keep it open.
+/// A file, and the objects that may keep it open.
 pub(crate) struct OpenFile {
     path: PathBuf,
     holders: Mutex<Vec<(&'static str, Weak<dyn Holder>)>>,
 }
 
-/// Something that may keep a file open.
+/// An object that may keep a file open.
 pub(crate) trait Holder: Send + Sync {
     fn holds(&self) -> bool;
 
@@ -47,14 +47,14 @@ impl OpenFile {
         file
     }
 
-    /// Notes what may keep the file open.
+    /// Registers an object that may keep the file open.
     pub(crate) fn note(&self, name: &'static str, holder: Weak<dyn Holder>) {
         let mut holders = lock(&self.holders);
         holders.retain(|(_, holder)| holder.strong_count() > 0);
         holders.push((name, holder));
     }
 
-    /// Takes the file back from everything that it was lent to.
+    /// Takes the file back from all objects that hold it.
     pub(crate) fn take_back(&self) {
         let holders = std::mem::take(&mut *lock(&self.holders));
         for holder in holders.iter().filter_map(|(_, holder)| holder.upgrade()) {
@@ -62,7 +62,8 @@ impl OpenFile {
         }
     }
 
-    /// Names the things of this process that keep a file open: `Store, Snapshot (2)`.
+    /// Returns the names of the objects in this process that keep a file open: `Store, Snapshot
+    /// (2)`.
     pub(crate) fn holders_of(path: &Path) -> Option<String> {
         let path = path.canonicalize().ok()?;
         let files: Vec<_> = lock(&OPEN_FILES).iter().filter_map(Weak::upgrade).collect();
@@ -82,7 +83,7 @@ impl OpenFile {
     }
 }
 
-/// Something that has a file open until it is dropped.
+/// A value that has a file open until it is dropped.
 pub(crate) trait Held: Send + 'static {
     /// The name of its class in Python.
     const NAME: &'static str;
@@ -103,7 +104,7 @@ impl Held for Records {
     const NAME: &'static str = "Records";
 }
 
-/// Something that has a file open, until it or the store is closed.
+/// A value that has a file open until it or the store is closed.
 pub(crate) struct Lease<T: Held> {
     value: Mutex<Option<T>>,
     pub(crate) file: Arc<OpenFile>,
@@ -121,7 +122,7 @@ impl<T: Held> Lease<T> {
     }
 
     /// # Errors
-    /// `Closed`.
+    /// `Closed` after it was closed.
     pub(crate) fn with<R>(
         &self,
         work: impl FnOnce(&mut T) -> Result<R, Error>,
@@ -133,7 +134,7 @@ impl<T: Held> Lease<T> {
     }
 
     /// # Errors
-    /// `Closed`.
+    /// `Closed` after it was closed.
     pub(crate) fn take(&self) -> Result<T, Error> {
         lock(&self.value).take().ok_or_else(Self::closed)
     }
@@ -149,7 +150,7 @@ impl<T: Held> Lease<T> {
 
 impl<T: Held + Clone> Lease<T> {
     /// # Errors
-    /// `Closed`.
+    /// `Closed` after it was closed.
     pub(crate) fn get(&self) -> Result<T, Error> {
         self.with(|value| Ok(value.clone()))
     }

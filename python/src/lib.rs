@@ -30,7 +30,7 @@ mod waiting;
 
 use pyo3::prelude::*;
 
-/// Classes and functions that `resemblance` gives names to.
+/// The classes and functions that the package exports.
 // An interpreter without a global lock enables it when it imports this module: nobody has tested it
 // without.
 #[pymodule(gil_used = true)]

@@ -1,4 +1,4 @@
-//! Upkeep of files that are closed, and reports of it.
+//! Maintenance of closed files, and its reports.
 
 use std::path::PathBuf;
 
@@ -26,7 +26,7 @@ pub(crate) fn check(py: Python<'_>, path: PathBuf, progress: Callback) -> Report
     check_report(py, &report)
 }
 
-/// Merges all runs of a closed store, and gives free pages back to the disk.
+/// Merges all runs of a closed store, and returns free pages to the disk.
 #[pyfunction]
 #[pyo3(signature = (path, *, progress=None))]
 pub(crate) fn compact(py: Python<'_>, path: PathBuf, progress: Callback) -> Report<'_> {
@@ -38,7 +38,8 @@ pub(crate) fn compact(py: Python<'_>, path: PathBuf, progress: Callback) -> Repo
     object! { py, reports.CompactReport, report { size_before_bytes, size_after_bytes } }
 }
 
-/// Indexes the documents of a closed store by other bands or tables, using the stored signatures.
+/// Reindexes the documents of a closed store with different bands or tables, from the stored
+/// signatures.
 #[pyfunction]
 #[pyo3(signature = (path, *, threshold=None, recall=None, bands=None, rows=None, max_distance=None,
     expected_documents=None, progress=None))]
@@ -83,7 +84,7 @@ pub(crate) fn reband(
     )
 }
 
-/// Makes a new store of what can be read of a damaged one.
+/// Builds a new store from what can be read of a damaged one.
 #[pyfunction]
 #[pyo3(signature = (path, target, *, progress=None))]
 pub(crate) fn repair(

@@ -1,4 +1,4 @@
-//! Progress of long work, from the thread that does it to a Python callable.
+//! Reports the progress of long work from the thread that does it to a Python callable.
 
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,4 @@
-//! Objects of the Python half, made from here.
+//! Creates objects of the Python half.
 
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
@@ -6,7 +6,7 @@ use pyo3::types::{PyList, PyModule, PySlice};
 
 use crate::errors::invalid;
 
-/// An object of the Python half, or the exception that it raised.
+/// An object of the Python half, or the exception that creating it raised.
 pub(crate) type Report<'py> = PyResult<Bound<'py, PyAny>>;
 
 /// A class of a module of the package, such as `("reports", "CheckReport")`.
@@ -14,7 +14,8 @@ pub(crate) fn class<'py>(py: Python<'py>, module: &str, name: &str) -> Report<'p
     PyModule::import(py, format!("resemblance.{module}"))?.getattr(name)
 }
 
-/// Makes an object of such a class: of fields of a value that have the same names, and of values with names.
+/// Creates an object of such a class, from the fields of a value with the same names and from
+/// additional named values.
 macro_rules! object {
     ($py:expr, $module:ident.$class:ident, $source:ident { $($field:ident),+ }
         $(, $name:ident: $value:expr)* $(,)?) => {
@@ -30,8 +31,9 @@ macro_rules! object {
 }
 pub(crate) use object;
 
-/// Gives a builder those settings that there are: `given!(builder, limit, min_similarity: threshold)` calls
-/// `builder.limit(…)` unless `limit` is `None`. After a semicolon follow methods that are called if something holds.
+/// Passes settings to a builder if they are set: `given!(builder, limit, min_similarity:
+/// threshold)` calls `builder.limit(…)` unless `limit` is `None`. After a semicolon follow methods
+/// that are called on a condition.
 macro_rules! given {
     (@value $setting:ident) => { $setting };
     (@value $setting:ident $value:expr) => { $value };
@@ -47,7 +49,7 @@ macro_rules! given {
 }
 pub(crate) use given;
 
-/// A number as the library takes it.
+/// Converts a number to the library's type.
 ///
 /// # Errors
 /// `InvalidParameterError` if it is negative or too large.

@@ -1,4 +1,4 @@
-//! Read methods that stores and snapshots share: questions to a store at one moment.
+//! The read methods that stores and snapshots share: queries of a store at one moment.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -24,9 +24,9 @@ use crate::waiting::{Handle, Home, in_background, lock, released};
 /// The number of documents that an iteration reads at once.
 const RECORDS_TOGETHER: usize = 256;
 
-/// The reader that answers a question.
+/// The source of an answer.
 pub(crate) enum Source {
-    /// A store as it is when it is asked.
+    /// A store in its state at the time of the query.
     Store(Arc<Handle>),
     Snapshot(Arc<Lease<resemblance::Snapshot>>),
 }
@@ -69,7 +69,7 @@ impl Verifier {
     }
 }
 
-/// Returns the answer, or the exception that the callable that verifies raised.
+/// Returns the answer, or the exception that the verifying callable raised.
 fn answer<T>(verifier: Option<&Verifier>, result: PyResult<T>) -> PyResult<T> {
     match verifier.and_then(|verifier| lock(&verifier.raised).take()) {
         Some(error) => Err(error),
@@ -78,7 +78,7 @@ fn answer<T>(verifier: Option<&Verifier>, result: PyResult<T>) -> PyResult<T> {
 }
 
 impl Reads {
-    /// The snapshot that answers.
+    /// Returns the snapshot that answers.
     fn snapshot(&self, py: Python<'_>) -> PyResult<resemblance::Snapshot> {
         match &self.source {
             Source::Snapshot(lease) => released(py, || lease.get()),
@@ -137,12 +137,13 @@ impl Reads {
 
 #[pymethods]
 impl Reads {
-    /// Returns the documents near one, best first.
+    /// Returns the documents near one document, best first.
     ///
-    /// Give a text, a `Signature`, or the `key` of a stored document. `threshold` is the least similarity and
-    /// `max_distance` the greatest distance, by default those of the schema; `by` selects which of them counts. `limit`
-    /// bounds the number of answers, and `payloads=True` reads payloads as well. A bound that the index was not made for
-    /// is refused: `accept_lower_recall` asks all the same, and `scan` compares every document.
+    /// Pass a text, a `Signature`, or the `key` of a stored document. `threshold` is the minimum
+    /// similarity and `max_distance` the maximum distance; both default to those of the schema.
+    /// `by` selects which of them counts. `limit` is the maximum number of answers, and
+    /// `payloads=True` reads payloads as well. A bound for which the index was not made is refused,
+    /// unless you set `accept_lower_recall`, or `scan` to compare every document.
     #[pyo3(signature = (document=None, /, *, key=None, threshold=None, max_distance=None, by=None,
         limit=None, payloads=false, accept_lower_recall=false, scan=false, probe_budget=None))]
     fn query(
@@ -187,8 +188,9 @@ impl Reads {
         Ok(Matches(found))
     }
 
-    /// Returns the documents near each of many, in their order: several times quicker than one `query` after the other.
-    /// The parameters are those of `query`, and all cores work unless `threads` sets their number.
+    /// Returns the documents near each of many documents, in their order. This is several times
+    /// faster than single calls of `query`. The parameters are those of `query`. `threads` is the
+    /// number of threads, by default one for each core.
     #[pyo3(signature = (documents, *, threshold=None, max_distance=None, by=None, limit=None,
         payloads=false, accept_lower_recall=false, probe_budget=None, threads=None))]
     fn query_many(
@@ -222,10 +224,10 @@ impl Reads {
         Ok(all)
     }
 
-    /// Returns the `n` documents that are nearest to one, however far they are. `recall` of the answer is
-    /// the probability that one as near as the last was found, at least `min_recall` unless `scan` is
-    /// false. `verify` takes the id of a candidate and returns its exact similarity, which decides, or
-    /// `None`: then the estimate decides.
+    /// Returns the `n` documents that are nearest to one document, however far they are. `recall`
+    /// of the answer is the probability that a document as near as the last one was found; it is at
+    /// least `min_recall` unless `scan` is false. `verify` receives the id of a candidate and
+    /// returns its exact similarity, which decides, or `None` to use the estimate.
     #[pyo3(signature = (document, n=10, /, *, by=None, min_recall=None, scan=true, payloads=false,
         verify=None))]
     fn nearest(
@@ -245,8 +247,9 @@ impl Reads {
         })
     }
 
-    /// Returns the `n` documents that are nearest to each of many: those whose nearest no bucket holds
-    /// share one scan. `verify` takes the position of the document that asks as well, before the id.
+    /// Returns the `n` documents that are nearest to each of many documents. Those whose nearest
+    /// documents are in no bucket share one scan. `verify` receives the position of the query
+    /// document, then the id of the candidate.
     #[pyo3(signature = (documents, n=10, /, *, by=None, min_recall=None, scan=true, payloads=false,
         verify=None))]
     fn nearest_many(
@@ -286,8 +289,9 @@ impl Reads {
     }
 
     /// Returns one document within the distance `factor` * `radius`, or none if there is none
-    /// within `radius`: `recall` of the answer is the probability that one at that distance would
-    /// have been found. The distance is 1 - similarity, or differing bits for SimHash.
+    /// within `radius`. `recall` of the answer is the probability that a document at the distance
+    /// `radius` would have been found. The distance is 1 - similarity, or the number of differing
+    /// bits for SimHash.
     #[pyo3(signature = (document, radius, factor=1.0, /, *, by=None, min_recall=None, scan=true,
         payloads=false, verify=None))]
     fn near(
@@ -331,7 +335,7 @@ impl Reads {
         true
     }
 
-    /// The keys, in the order in which documents were inserted; `None` for one without.
+    /// Iterates over the keys in order of insertion. A document without a key gives `None`.
     fn __iter__(&self, py: Python<'_>) -> PyResult<Records> {
         self.iterate(py, None, true)
     }
@@ -343,11 +347,11 @@ impl Reads {
         self.iterate(py, prefix, false)
     }
 
-    /// Iterates over all pairs of documents that are near each other; a thread finds them meanwhile.
+    /// Iterates over all near pairs of documents while a thread finds them.
     ///
-    /// The bounds are those of `query`. `max_bucket` compares only that number of documents of a bucket, and `left_out`
-    /// of the iterator then reports what was not compared. `keys=False` does not read keys, which is quicker. `arrays`
-    /// and `to_arrow` of the iterator give columns.
+    /// The bounds are those of `query`. `max_bucket` limits how many documents of a bucket are
+    /// compared, and `left_out` of the iterator reports what was not compared. `keys=False` does
+    /// not read keys, which is faster. `arrays` and `to_arrow` of the iterator return columns.
     #[pyo3(signature = (*, threshold=None, max_distance=None, by=None, accept_lower_recall=false,
         threads=None, max_bucket=None, keys=true, progress=None))]
     fn pairs(
@@ -376,9 +380,9 @@ impl Reads {
         )
     }
 
-    /// Finds the documents that are linked by near pairs: two are in one cluster if a chain of pairs leads from one to
-    /// the other, so that its ends may be far apart. Documents without a partner are in none. See `pairs` for the
-    /// parameters.
+    /// Finds the documents that near pairs link. Two documents are in one cluster if a chain of
+    /// pairs connects them, so they may be far apart. Documents without a partner are in no
+    /// cluster. The parameters are those of `pairs`.
     #[pyo3(signature = (*, threshold=None, max_distance=None, by=None, accept_lower_recall=false,
         threads=None, max_bucket=None, progress=None))]
     fn clusters(
@@ -424,7 +428,8 @@ impl Reads {
         check_report(py, &report)
     }
 
-    /// Copies the store, as it is at this moment, into a new file. It may be in use.
+    /// Copies the store, as it is at this moment, into a new file. Other threads may use the store
+    /// meanwhile.
     #[pyo3(signature = (path, *, progress=None))]
     fn backup<'py>(&self, py: Python<'py>, path: PathBuf, progress: Callback) -> Report<'py> {
         let snapshot = self.snapshot(py)?;

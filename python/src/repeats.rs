@@ -12,7 +12,7 @@ use crate::waiting::{Home, lock, released};
 
 const PARTS: [(&str, TextPart); 2] = [("paragraph", TextPart::Paragraph), ("line", TextPart::Line)];
 
-/// Takes the paragraphs or lines out of texts that stood there before.
+/// Removes paragraphs or lines that have already appeared from texts.
 #[pyclass(frozen, module = "resemblance")]
 pub(crate) struct RepeatedParts {
     part: TextPart,
@@ -45,7 +45,7 @@ impl RepeatedParts {
         })
     }
 
-    /// Returns a text without the parts that were there before, and notes the others.
+    /// Returns a text without the parts that have already appeared, and records its other parts.
     fn trim<'py>(&self, py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyAny>> {
         self.home.check(py)?;
         // The lock is taken without the interpreter, for which the thread that holds it may wait.
@@ -61,7 +61,7 @@ impl RepeatedParts {
         object!(py, reports.Trimmed, text: text, dropped: dropped, is_emptied: is_emptied)
     }
 
-    /// The number of different parts so far.
+    /// The number of different parts seen so far.
     fn __len__(&self, py: Python<'_>) -> usize {
         py.detach(|| lock(&self.seen).len())
     }

@@ -48,10 +48,10 @@ fn feature_hash_of(feature: &Bound<'_, PyAny>) -> PyResult<u64> {
 }
 
 impl SchemaParts {
-    /// Returns the text of a document: of HTML, what a reader sees.
+    /// Returns the text of a document. For HTML, it is the text that a reader sees.
     ///
     /// # Errors
-    /// `InvalidParameter` where the schema is for the texts that another release takes from HTML.
+    /// `InvalidParameter` if the schema requires another release for extracting text from HTML.
     pub(crate) fn taken<'t>(&self, document: &'t str) -> Result<Cow<'t, str>, Error> {
         let Some(html) = self.html else {
             return Ok(Cow::Borrowed(document));
@@ -65,7 +65,7 @@ impl SchemaParts {
         Ok(Cow::Owned(text))
     }
 
-    /// Refuses a schema of HTML where places in a text are returned.
+    /// Refuses a schema for HTML in calls that return positions in a text.
     pub(crate) fn must_be_plain(&self) -> Result<(), Error> {
         match self.html {
             Some(_) => Err(invalid_parameter(
@@ -77,11 +77,11 @@ impl SchemaParts {
         }
     }
 
-    /// Checks that a signature can be compared with those of the schema. That its values were not cut before is not
-    /// known of one without a schema.
+    /// Checks that a signature can be compared with those of the schema. For a signature without a
+    /// schema, it is unknown whether its values were cut before.
     ///
     /// # Errors
-    /// `SignatureMismatch` for values without a schema, where this one mixes and cuts its own.
+    /// `SignatureMismatch` for values without a schema, if this schema mixes and cuts its values.
     pub(crate) fn check(&self, signature: &resemblance::Signature) -> Result<(), Error> {
         let is_cut = |minhash: MinHashSchema| {
             minhash.kind() != MinHashKind::External && minhash.value_bits() < 32
@@ -288,7 +288,7 @@ impl SimHashFields {
     }
 }
 
-/// Features with weights, as the library takes them.
+/// Converts features with weights to the library's form.
 pub(crate) fn weighted_features(weights: &Bound<'_, PyDict>) -> PyResult<Vec<(Vec<u8>, f64)>> {
     let features = weights.iter();
     let read =
@@ -336,8 +336,8 @@ impl Schema {
         Self::new(py, schema)
     }
 
-    /// Returns this schema with weights of features by their rarity in some texts: what is in few of them counts more.
-    /// The texts are a sample of those that will be compared.
+    /// Returns this schema with weights of features by their rarity in some texts: features that
+    /// occur in few texts weigh more. The texts are a sample of those that will be compared.
     fn with_weights(&self, py: Python<'_>, texts: &Bound<'_, PyAny>) -> PyResult<Self> {
         let mut frequencies = resemblance::schema::DocumentFrequencies::new();
         let plain = &self.parts.sketcher;
@@ -355,8 +355,8 @@ impl Schema {
         Self::new(py, schema.with_weights(frequencies).or_raise(py)?)
     }
 
-    /// Makes the signature of a text, as this schema says. A store takes it in the place of the text, which is worth it
-    /// where one text is asked about and inserted.
+    /// Makes the signature of a text by this schema. A store accepts it instead of the text, which
+    /// saves time if you query and insert the same text.
     fn sketch(slf: &Bound<'_, Self>, text: &str) -> PyResult<Signature> {
         let signature = sketch(slf.py(), &slf.get().parts, text)?;
         Ok(Signature::new(signature, slf.clone().unbind()))
@@ -379,8 +379,8 @@ impl Schema {
         Ok(Signatures::new(signatures, slf.clone().unbind()))
     }
 
-    /// Makes the signature of a set of features, each `str` or `bytes`: of documents that are no texts, or whose
-    /// shingles were made elsewhere. Features that come twice count once.
+    /// Makes the signature of a set of features, each `str` or `bytes`, for data other than text,
+    /// or for shingles from another program. Repeated features count once.
     fn sketch_features(slf: &Bound<'_, Self>, features: &Bound<'_, PyAny>) -> PyResult<Signature> {
         let read = features_of(features)?.map(|feature| Ok(feature?.extract::<Key>()?.0));
         let features = read.collect::<PyResult<Vec<_>>>()?;
@@ -389,8 +389,9 @@ impl Schema {
         Ok(Signature::new(signature, slf.clone().unbind()))
     }
 
-    /// Makes the signatures of many sets of features, such as ready-made shingles, each `str` or `bytes`: on all cores
-    /// unless `threads` sets their number. A set is a list or another iterable.
+    /// Makes the signatures of many sets of features, such as shingles from another program, each
+    /// `str` or `bytes`. A set is a list or another iterable. `threads` is the number of threads,
+    /// by default one for each core.
     #[pyo3(signature = (sets, *, threads=None))]
     fn sketch_features_many(
         slf: &Bound<'_, Self>,
@@ -422,8 +423,8 @@ impl Schema {
         }
     }
 
-    /// Makes the signature of features with weights, from 0 to 65,536. The schema has SimHash, or MinHash of the kind
-    /// `"weighted"` or `"probability"`.
+    /// Makes the signature of features with weights, from 0 to 65,536. The schema must have
+    /// SimHash, or MinHash of the kind `"weighted"` or `"probability"`.
     fn sketch_weighted(slf: &Bound<'_, Self>, weights: &Bound<'_, PyDict>) -> PyResult<Signature> {
         let features = weighted_features(weights)?;
         let sketcher = &slf.get().parts.sketcher;
@@ -431,7 +432,7 @@ impl Schema {
         Ok(Signature::new(signature, slf.clone().unbind()))
     }
 
-    /// Returns the hashes of the features of a text, different and ascending.
+    /// Returns the distinct hashes of the features of a text in ascending order.
     fn features<'py>(
         &self,
         py: Python<'py>,
@@ -444,7 +445,8 @@ impl Schema {
         Ok(numpy::PyArray1::from_vec(py, hashes))
     }
 
-    /// Returns the text that this schema takes of a document: of HTML, what a reader sees.
+    /// Returns the text that this schema extracts from a document. For HTML, it is the text that a
+    /// reader sees.
     fn extract(&self, py: Python<'_>, document: &str) -> PyResult<String> {
         released(py, || Ok(self.parts.taken(document)?.into_owned()))
     }
@@ -457,7 +459,7 @@ impl Schema {
         }
     }
 
-    /// The rules by which texts become features; `None` if documents are signatures.
+    /// The rules by which texts become features, or `None` if documents are signatures.
     #[getter]
     fn text<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let Some(text) = self.parts.schema.text() else {
@@ -477,7 +479,7 @@ impl Schema {
         .map(Some)
     }
 
-    /// The MinHash part with the bands that were chosen; `None` without one.
+    /// The MinHash part with its bands, or `None` without MinHash.
     #[getter]
     fn minhash<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let Some(minhash) = self.parts.schema.minhash() else {
@@ -509,7 +511,7 @@ impl Schema {
         .map(Some)
     }
 
-    /// The SimHash part with the tables that were chosen; `None` without one.
+    /// The SimHash part with its tables, or `None` without SimHash.
     #[getter]
     fn simhash<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let Some(simhash) = self.parts.schema.simhash() else {
@@ -545,7 +547,7 @@ impl Schema {
         .map(Some)
     }
 
-    /// The settings for questions of containment, `None` if the schema answers none.
+    /// The settings for containment queries, or `None` without containment.
     #[getter]
     fn containment<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let Some(containment) = self.parts.schema.containment() else {
@@ -560,7 +562,7 @@ impl Schema {
         .map(Some)
     }
 
-    /// The rule that makes two documents near: `"any"` of both families, or only `"both"`.
+    /// The rule by which two documents count as near: `"any"` of both families, or only `"both"`.
     #[getter]
     fn near(&self) -> Option<&'static str> {
         name_of(&NEAR, &self.parts.schema.near())
@@ -572,13 +574,13 @@ impl Schema {
         self.parts.schema.seed()
     }
 
-    /// True if documents are HTML, of which the text is taken.
+    /// True if documents are HTML, from which text is extracted.
     #[getter]
     fn html(&self) -> bool {
         self.parts.html.is_some()
     }
 
-    /// The number of documents that bands and tables were chosen for.
+    /// The number of documents for which bands and tables were chosen.
     #[getter]
     fn expected_documents(&self) -> u64 {
         self.parts.schema.expected_documents()
@@ -596,7 +598,8 @@ impl Schema {
         self.parts.schema.weights().is_some()
     }
 
-    /// A number of all that signatures depend on: two schemas with one number make the same ones.
+    /// A number that identifies everything on which signatures depend. Two schemas with the same
+    /// number make the same signatures.
     #[getter]
     fn recipe_fingerprint(&self) -> u64 {
         self.parts.schema.recipe_fingerprint()

@@ -16,12 +16,12 @@ use crate::waiting::released;
 #[pyclass(frozen, module = "resemblance")]
 pub(crate) struct Signature {
     pub(crate) signature: resemblance::Signature,
-    /// The schema that made it, `None` if it was given as values.
+    /// The schema that made it, or `None` if the caller passed the values.
     #[pyo3(get)]
     schema: Option<Py<Schema>>,
 }
 
-/// A 32-bit value each, by rows.
+/// A 32-bit value in each entry, by rows.
 type Values<'py> = Bound<'py, PyArray2<u32>>;
 
 impl Signature {
@@ -47,9 +47,9 @@ impl Signature {
 
 #[pymethods]
 impl Signature {
-    /// Makes a signature of ready-made MinHash values. Those of a schema, such as `Signature.minhash` returns, need
-    /// that schema. Without one they are 32 bits each, as another program made them, for a schema with
-    /// `MinHash(kind="external")`.
+    /// Makes a signature from MinHash values. Values of a schema, such as `Signature.minhash`
+    /// returns, require that schema. Without a schema, they must be 32-bit values of another
+    /// program, for a schema with `MinHash(kind="external")`.
     #[classmethod]
     #[pyo3(signature = (values, *, schema=None))]
     fn from_minhash(
@@ -70,8 +70,8 @@ impl Signature {
         })
     }
 
-    /// Makes a signature of a ready-made fingerprint of 32, 64, 128 or 256 bits: an integer, or hexadecimal
-    /// digits.
+    /// Makes a signature from a fingerprint of 32, 64, 128 or 256 bits, given as an integer or as
+    /// hexadecimal digits.
     #[classmethod]
     #[pyo3(signature = (fingerprint, bits=None))]
     fn from_simhash(
@@ -109,13 +109,13 @@ impl Signature {
         }
     }
 
-    /// Makes a signature of the hashes of features, of which the `max_count` smallest are kept.
+    /// Makes a signature from the hashes of features. The `max_count` smallest are kept.
     #[classmethod]
     fn from_bottom_k(_class: &Bound<'_, PyType>, max_count: u16, hashes: Vec<u64>) -> Self {
         Self::bare(resemblance::Signature::from_bottom_k(max_count, hashes))
     }
 
-    /// Reads the bytes of a signature of a schema.
+    /// Makes a signature from the bytes that `to_bytes` returned, by a schema.
     #[classmethod]
     fn from_bytes(
         _class: &Bound<'_, PyType>,
@@ -136,7 +136,7 @@ impl Signature {
         Ok(PyBytes::new(py, &bytes))
     }
 
-    /// Returns the number of its bucket in each band and permuted table.
+    /// Returns the code of its bucket in each band and permuted table.
     fn bucket_codes(&self, py: Python<'_>) -> PyResult<Vec<u64>> {
         let codec = &self.schema_here(py)?.get().parts.codec;
         codec.bucket_codes(&self.signature).or_raise(py)
@@ -167,27 +167,28 @@ impl Signature {
         Ok(PyArray1::from_vec(py, positions))
     }
 
-    /// The MinHash values, `None` without any, or if they are kept hashes.
+    /// The MinHash values, or `None` without MinHash or for bottom-k.
     #[getter]
     fn minhash<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyArray1<u32>>> {
         let values = self.signature.minhash();
         values.map(|values| PyArray1::from_slice(py, values))
     }
 
-    /// The least hashes of the features, ascending, of a signature that keeps these; else `None`.
+    /// The smallest hashes of the features in ascending order, or `None` unless the kind is
+    /// bottom-k.
     #[getter]
     fn bottom_k<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyArray1<u64>>> {
         let hashes = self.signature.bottom_k();
         hashes.map(|hashes| PyArray1::from_slice(py, hashes))
     }
 
-    /// The bits of a MinHash value, `None` without MinHash.
+    /// The number of bits of a MinHash value, or `None` without MinHash.
     #[getter]
     fn value_bits(&self) -> Option<u8> {
         self.signature.value_bits()
     }
 
-    /// The fingerprint, `None` without SimHash.
+    /// The fingerprint, or `None` without SimHash.
     #[getter]
     fn simhash<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let Some(fingerprint) = self.signature.fingerprint() else {
@@ -197,7 +198,7 @@ impl Signature {
         integer.call1((fingerprint.to_string(), 16)).map(Some)
     }
 
-    /// The bits of the fingerprint, `None` without SimHash.
+    /// The number of bits of the fingerprint, or `None` without SimHash.
     #[getter]
     fn simhash_bits(&self) -> Option<u16> {
         self.signature.fingerprint().map(|it| it.bits())
@@ -261,7 +262,7 @@ impl Signature {
     }
 }
 
-/// The error for values of a wrong type, or an array of a wrong one or another shape.
+/// Returns the error for a value of a wrong type, or for an array of a wrong type or shape.
 fn not_an_array(parameter: &'static str, value: &Bound<'_, PyAny>, expected: &str) -> PyErr {
     let array = value
         .getattr("dtype")
@@ -279,7 +280,7 @@ fn array_of(dimensions: &str, kind: &str) -> String {
     )
 }
 
-/// The signature of MinHash values, of a schema or made elsewhere.
+/// Returns the signature of MinHash values, of a schema or of another program.
 fn of_values(
     schema: Option<&Bound<'_, Schema>>,
     values: Vec<u32>,
@@ -300,7 +301,7 @@ fn hash(value: &impl std::hash::Hash) -> u64 {
 #[pyclass(frozen, sequence, module = "resemblance")]
 pub(crate) struct Signatures {
     all: Vec<resemblance::Signature>,
-    /// The schema that made them, `None` if they were given as values.
+    /// The schema that made them, or `None` if the caller passed the values.
     #[pyo3(get)]
     schema: Option<Py<Schema>>,
 }
@@ -324,8 +325,9 @@ impl Signatures {
 
 #[pymethods]
 impl Signatures {
-    /// Makes signatures of the rows of an array of MinHash values, of type uint32. Those of a schema, such as
-    /// `Signatures.minhash` returns, need that schema: see `Signature.from_minhash`.
+    /// Makes signatures from the rows of an array of MinHash values of type uint32. Values of a
+    /// schema, such as `Signatures.minhash` returns, require that schema: see
+    /// `Signature.from_minhash`.
     #[classmethod]
     #[pyo3(signature = (values, *, schema=None))]
     fn from_minhash(
@@ -345,7 +347,7 @@ impl Signatures {
         })
     }
 
-    /// Makes signatures of an array of SimHash fingerprints, of type uint64.
+    /// Makes signatures from an array of SimHash fingerprints of type uint64.
     #[classmethod]
     fn from_simhash(_class: &Bound<'_, PyType>, fingerprints: &Bound<'_, PyAny>) -> PyResult<Self> {
         let made = resemblance::Signature::from_simhash;
@@ -366,7 +368,7 @@ impl Signatures {
         Ok(Self { all, schema: None })
     }
 
-    /// Reads the bytes of signatures of a schema.
+    /// Makes signatures from the bytes that `to_bytes` returned, by a schema.
     #[classmethod]
     fn from_bytes(
         class: &Bound<'_, PyType>,
@@ -398,7 +400,7 @@ impl Signatures {
         PyList::new(py, rows.iter().map(|row| PyBytes::new(py, row)))
     }
 
-    /// The MinHash values: a row for each signature. `None` without.
+    /// The MinHash values, one row for each signature, or `None` without MinHash.
     #[getter]
     fn minhash<'py>(&self, py: Python<'py>) -> PyResult<Option<Values<'py>>> {
         let first = self.all.first().and_then(|first| first.minhash());
@@ -417,7 +419,7 @@ impl Signatures {
             .map(Some)
     }
 
-    /// The SimHash fingerprints of 64 bits. `None` without.
+    /// The SimHash fingerprints of 64 bits, or `None` without SimHash.
     #[getter]
     fn simhash<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyArray1<u64>>>> {
         let first = self.all.first().and_then(|first| first.fingerprint());
@@ -462,7 +464,7 @@ impl Signatures {
         Ok(Bound::new(py, signature)?.into_any())
     }
 
-    /// The MinHash values, or the fingerprints without any.
+    /// Returns the MinHash values, or the fingerprints without MinHash.
     #[pyo3(signature = (dtype=None, copy=None))]
     fn __array__<'py>(
         &self,

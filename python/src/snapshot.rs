@@ -1,4 +1,4 @@
-//! Snapshots: a store as it was at one moment, and questions about shared passages.
+//! Snapshots: a store as it was at one moment, and queries about shared passages.
 
 use std::sync::Arc;
 
@@ -49,7 +49,7 @@ impl Snapshot {
     }
 }
 
-/// Stamps the questions about passages, each for one document and for many.
+/// Generates the queries about passages, each for one document and for many.
 macro_rules! passage_questions {
     ($(#[doc = $of_one:literal] $one:ident, #[doc = $of_many:literal] $many:ident;)+) => {
         #[pymethods]
@@ -108,17 +108,17 @@ macro_rules! passage_questions {
 }
 
 passage_questions! {
-    /// Returns the documents that contain one, those that share most first.
+    /// Returns the documents that contain one text, best first.
     contained_in,
-    /// Returns the documents that contain each of many.
+    /// Returns the documents that contain each of many texts.
     contained_in_many;
-    /// Returns the documents that one contains, those that share most first.
+    /// Returns the documents that one text contains, best first.
     contents_of,
-    /// Returns the documents that each of many contains.
+    /// Returns the documents that each of many texts contains.
     contents_of_many;
-    /// Returns the documents that share any passage with one, those that share most first.
+    /// Returns the documents that share any passage with one text, best first.
     overlaps,
-    /// Returns the documents that share any passage with each of many.
+    /// Returns the documents that share any passage with each of many texts.
     overlaps_many;
 }
 
@@ -161,7 +161,7 @@ impl Snapshot {
         Ok(all)
     }
 
-    /// Returns the ids of the documents that share a bucket with one.
+    /// Returns the ids of the documents that share a bucket with one document.
     fn candidates(&self, py: Python<'_>, document: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
         let signature = signature_of(py, &self.schema, document)?;
         let found = released(py, || self.lease.get()?.candidates(&signature))?;
@@ -175,7 +175,7 @@ impl Snapshot {
         made.transpose()
     }
 
-    /// Lets go of the file. It is closed with its store, at the latest.
+    /// Releases the file. Closing the store also closes the snapshot.
     fn close(&self, py: Python<'_>) {
         py.detach(|| self.lease.release());
     }

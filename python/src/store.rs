@@ -76,7 +76,7 @@ struct SharingOptions {
 }
 
 impl Store {
-    /// Opens or creates in a separate thread: a repair after a crash takes long.
+    /// Opens or creates a store in a separate thread, because recovery after a crash takes long.
     fn start(
         py: Python<'_>,
         path: PathBuf,
@@ -123,12 +123,12 @@ writes!(Store);
 
 #[pymethods]
 impl Store {
-    /// Creates a store in a new file; one that is there raises `AlreadyExistsError`.
+    /// Creates a store in a new file. If the file exists, raises `AlreadyExistsError`.
     ///
-    /// `cache_bytes` bounds the memory for parts of the file, `probe_budget` the documents that one question is
-    /// compared with, and `group_wait` is the number of seconds for which a change waits for others that share its
-    /// sync. With `shared_writers` several processes can have it open for writing, and take turns. `without_lock` is
-    /// for file systems without locks.
+    /// `cache_bytes` limits the memory for parts of the file. `probe_budget` limits the number of
+    /// documents with which a query is compared. `group_wait` is the number of seconds for which a
+    /// change waits for others to share its sync. With `shared_writers`, several processes can open
+    /// the store for writing and take turns. `without_lock` is for file systems without locks.
     #[classmethod]
     #[pyo3(signature = (path, schema, *, cache_bytes=None, probe_budget=None, group_wait=None,
         shared_writers=false, without_lock=false))]
@@ -153,8 +153,8 @@ impl Store {
         Self::start(py, path, move |path| options.create(path, schema))
     }
 
-    /// Creates a store in memory, for tests and for work that need not last. `backup` writes it to
-    /// a file. Its `path` is `:memory:`, which is not a file.
+    /// Creates a store in memory, for tests and temporary work. `backup` writes it to a file. Its
+    /// `path` is `:memory:`, which is not a file.
     #[classmethod]
     #[pyo3(signature = (schema, *, cache_bytes=None, probe_budget=None))]
     fn in_memory(
@@ -176,11 +176,12 @@ impl Store {
         })
     }
 
-    /// Opens a store. Never creates one. `read_only` works beside a process that writes.
+    /// Opens an existing store. With `read_only`, it can be opened while another process writes it.
     ///
-    /// `wait` is the number of seconds to wait for another process that has the store open for writing, or has its
-    /// turn; after them `LockedError` names it. `shared_writers` changes whether several processes take turns, once
-    /// no other one has the store open; by default it is as the store has it.
+    /// `wait` is the number of seconds to wait for another process that has the store open for
+    /// writing, or that has its turn; then `LockedError` names that process. `shared_writers`
+    /// changes whether several processes may take turns, when no other one has the store open. By
+    /// default the setting of the store does not change.
     #[classmethod]
     #[pyo3(signature = (path, *, read_only=false, wait=10.0, shared_writers=None, cache_bytes=None, probe_budget=None,
         group_wait=None, without_lock=false))]
@@ -253,7 +254,8 @@ impl Store {
         queued.map(Ticket::new)
     }
 
-    /// `insert_if_new` for asyncio: the loop runs on while the document becomes durable.
+    /// Does the same as `insert_if_new`, for asyncio: the event loop continues while the document
+    /// becomes durable.
     #[pyo3(signature = (key, document, *, payload=None, stamp=0))]
     fn insert_if_new_async<'py>(
         slf: &Bound<'py, Self>,
@@ -266,12 +268,14 @@ impl Store {
         coroutine.call1((slf, key, document, payload, stamp))
     }
 
-    /// Inserts many documents in one transaction, or in one for each `commit_every` of them: much quicker than one by
-    /// one. They are sketched on all cores unless `threads` sets their number.
+    /// Inserts many documents in one transaction, or in one for each `commit_every` of them. This
+    /// is much faster than one by one. `threads` is the number of threads that sketch them, by
+    /// default one for each core.
     ///
-    /// `documents` are texts or signatures: a list, another iterable, or a column with Arrow's interface. `keys`,
-    /// `payloads` and `stamps` are one for each. Returns the ids, or with `if_new` a `Novelty` for each: those near a
-    /// stored document, or near an earlier one of the same call, are not inserted.
+    /// `documents` are texts or signatures: a list, another iterable, or a column with Arrow's
+    /// interface. `keys`, `payloads` and `stamps` have one entry for each document. Returns the
+    /// ids. With `if_new`, returns a `Novelty` for each, and does not insert documents near a
+    /// stored document or near an earlier one of the same call.
     #[pyo3(signature = (documents, keys=None, *, payloads=None, stamps=None, if_new=false,
         threads=None, commit_every=None))]
     fn insert_many<'py>(
@@ -315,8 +319,9 @@ impl Store {
         Ok(answers)
     }
 
-    /// Begins a write transaction, after waiting for the one that another thread has open. Its changes become visible
-    /// and durable together, with `commit` or at the end of a `with` block; an exception there rolls them back.
+    /// Begins a write transaction. Waits until the transaction of another thread has ended. Its
+    /// changes become visible and durable together, with `commit` or at the end of a `with` block.
+    /// An exception in the block rolls them back.
     fn transaction(&self, py: Python<'_>) -> PyResult<Transaction> {
         let store = self.handle.get(py)?;
         let passage = self.gate.begin(py)?;
@@ -330,8 +335,9 @@ impl Store {
         ))
     }
 
-    /// Takes a snapshot: the store as it is now, for reading. Later writes do not change it, and it waits for none of
-    /// them. It keeps the space of what is removed later, until it or the store is closed.
+    /// Takes a snapshot, which reads the store as it is now. Later writes do not change it, and it
+    /// does not wait for them. The space of documents that are removed later is not reused until
+    /// the snapshot or the store is closed.
     fn snapshot(&self, py: Python<'_>) -> PyResult<Py<Snapshot>> {
         let store = self.handle.get(py)?;
         let snapshot = released(py, || store.snapshot())?;
@@ -339,8 +345,9 @@ impl Store {
         Snapshot::bound(self.schema.bind(py), lease, None)
     }
 
-    /// Decides which documents of a stream are near none of this store and none that was kept before. Nothing is
-    /// written to the store; it has no other writer until the deduplicator is closed.
+    /// Decides which documents of a stream are near no document of this store and no document kept
+    /// before. It writes nothing to the store, which has no other writer until the deduplicator is
+    /// closed.
     fn deduplicator(&self, py: Python<'_>) -> PyResult<Deduplicator> {
         let store = self.handle.get(py)?;
         let passage = self.gate.begin(py)?;
@@ -352,11 +359,12 @@ impl Store {
         Ok(Deduplicator::new(file, deduplicator, Some(passage), schema))
     }
 
-    /// Removes documents by their stamps, by their number, or as a callable decides.
+    /// Removes documents by their stamps, by their number, or by the decision of a callable.
     ///
-    /// Give one of three: `older_than` removes those whose stamp is less, `keep_newest` all but that number of documents
-    /// with the greatest stamps, and `matching` those for which a callable returns true, which is given a
-    /// `StoredDocument`. With `dry_run` they are counted only.
+    /// Pass one of three parameters. `older_than` removes documents with a smaller stamp.
+    /// `keep_newest` removes all but that number of documents with the greatest stamps. `matching`
+    /// is a callable that receives a `StoredDocument` and returns true to remove it. `dry_run` only
+    /// counts the documents.
     #[pyo3(signature = (*, older_than=None, keep_newest=None, matching=None, dry_run=false,
         progress=None))]
     fn evict<'py>(
@@ -406,9 +414,10 @@ impl Store {
 
     /// Inserts the documents of a file that `export` wrote.
     ///
-    /// `existing_keys` determines what becomes of a document whose key is there: `"refuse"` ends the import with an
-    /// error, `"skip"` keeps the old one, `"replace"` the new one, and `"replace-if-newer"` the one with the greater
-    /// stamp. With `if_new` near-duplicates of stored documents are left out.
+    /// `existing_keys` determines what happens to a document whose key exists: `"refuse"` ends the
+    /// import with an error, `"skip"` keeps the old document, `"replace"` keeps the new one, and
+    /// `"replace-if-newer"` keeps the one with the greater stamp. With `if_new`, near-duplicates of
+    /// stored documents are left out.
     #[pyo3(signature = (path, *, existing_keys="refuse", if_new=false, progress=None))]
     fn import_<'py>(
         &self,
@@ -429,8 +438,8 @@ impl Store {
         object! { py, reports.ImportReport, report { read, inserted, replaced, skipped, near_duplicates } }
     }
 
-    /// Waits for queued changes, and closes the file. Its snapshots and iterators are closed with it, and an open
-    /// transaction is rolled back. A call that another thread has not finished keeps the file until it ends.
+    /// Waits for queued changes, and closes the file. Closes its snapshots and iterators, and rolls
+    /// back an open transaction. A call in another thread keeps the file open until it ends.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.handle.home.check(py)?;
         if let Some(store) = py.detach(|| lock(&self.handle.store).take()) {
@@ -464,7 +473,7 @@ impl Store {
     }
 }
 
-/// Asks a Python callable about a stored document.
+/// Asks a Python callable whether to remove a stored document.
 fn judge(py: Python<'_>, callable: &Py<PyAny>, document: &StoredDocument<'_>) -> PyResult<bool> {
     let document = object!(py, reports.StoredDocument,
         id: document.id().get(),

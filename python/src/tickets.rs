@@ -1,4 +1,4 @@
-//! Tickets of queued changes, which asyncio can wait for.
+//! Tickets of queued changes, for which asyncio can wait.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -26,7 +26,7 @@ enum TicketState {
     Fetched,
 }
 
-/// Wakes a thread, or a callable of Python's.
+/// Wakes a thread, or calls a Python callable.
 enum Bell {
     Thread(SyncSender<()>),
     Callable(Py<PyAny>),
@@ -54,7 +54,7 @@ impl Ticket {
         }
     }
 
-    /// True if the answer is there; else the bell rings when it is.
+    /// Returns true if the answer is available. Otherwise the bell rings when it is.
     fn poll(&self, bell: Bell) -> bool {
         let mut state = lock(&self.state);
         if let TicketState::Waiting(ticket) = &mut *state {
@@ -70,13 +70,14 @@ impl Ticket {
 
 #[pymethods]
 impl Ticket {
-    /// Returns true if the answer is there. If not, `callable` is called once it is, in any thread.
+    /// Returns true if the answer is available. Otherwise calls `callable` in some thread when it
+    /// is.
     fn on_ready(&self, py: Python<'_>, callable: Py<PyAny>) -> PyResult<bool> {
         self.home.check(py)?;
         Ok(py.detach(|| self.poll(Bell::Callable(callable))))
     }
 
-    /// Waits for the answer. The change is durable then.
+    /// Waits for the answer. The change is then durable.
     fn wait(&self, py: Python<'_>) -> PyResult<Novelty> {
         self.home.check(py)?;
         let (sender, receiver): (_, Receiver<()>) = sync_channel(1);
@@ -87,7 +88,7 @@ impl Ticket {
         self.result(py)
     }
 
-    /// Returns the answer, once, if it is there.
+    /// Returns the answer if it is available. It can be taken only once.
     fn result(&self, py: Python<'_>) -> PyResult<Novelty> {
         let state = py.detach(|| {
             let mut state = lock(&self.state);

@@ -24,7 +24,7 @@ pub(crate) struct Transaction {
     home: Home,
 }
 
-/// The transaction is dropped before its passage: the next one may begin then.
+/// The transaction is dropped before its passage, so that the next one may begin.
 struct OpenTransaction {
     transaction: WriteTransaction,
     _passage: Passage,
@@ -34,10 +34,10 @@ impl Held for OpenTransaction {
     const NAME: &'static str = "Transaction";
 }
 
-/// The payload of a document without one.
+/// The default payload.
 pub(crate) const NO_PAYLOAD: &[u8] = &[];
 
-/// One document as a caller gives it.
+/// Returns one document from its parts.
 pub(crate) fn document<'a>(key: Option<&'a Key>, payload: &'a [u8], stamp: u64) -> Document<'a> {
     let document = key.map_or_else(Document::without_key, |key| Document::new(&key.0));
     document.payload(payload).stamp(stamp)
@@ -91,7 +91,8 @@ impl<'py> Many<'py> {
         Ok(())
     }
 
-    /// As `for_each`, with the features of texts for exact similarities if `with_features`.
+    /// The same as `for_each`, with the features of texts for exact similarities if
+    /// `with_features`.
     pub(crate) fn for_each_text(
         mut self,
         py: Python<'py>,
@@ -108,7 +109,7 @@ impl<'py> Many<'py> {
         Ok(())
     }
 
-    /// The next documents, `None` after the last.
+    /// Returns the next documents, or `None` after the last.
     pub(crate) fn next(&mut self, py: Python<'py>) -> PyResult<Option<(Batch<'py>, BatchFields)>> {
         py.check_signals()?;
         let Some(batch) = self.batches.next()? else {
@@ -147,7 +148,7 @@ impl BatchFields {
     }
 }
 
-/// The answers for many documents: novelties, or ids.
+/// The answers for many documents: a `Novelty` or an id for each.
 #[derive(IntoPyObject)]
 pub(crate) enum ManyAnswers {
     Novelties(Vec<Novelty>),
@@ -189,16 +190,18 @@ impl ManyAnswers {
     }
 }
 
-/// Stamps the changes of one document that stores and transactions make: each asks the method `with`.
+/// Generates the changes of one document that stores and transactions share. Each calls the method
+/// `with`.
 macro_rules! writes {
     ($class:ident) => {
         #[pymethods]
         impl $class {
-            /// Inserts a document under a key that must be free, and returns its id.
+            /// Inserts a document and returns its id. Its key must not exist.
             ///
-            /// A document is a text or a `Signature`, and a key is `str`, `bytes`, or `None` for a document without one.
-            /// `payload` is kept beside it, and `stamp` is any number by which documents can be evicted later. A key that
-            /// is there raises `KeyExistsError`. Of a store the change is durable on return.
+            /// A document is a text or a `Signature`, and a key is `str`, `bytes`, or `None` for a
+            /// document without one. `payload` is stored with it, and `stamp` is any number, by
+            /// which documents can be evicted later. An existing key raises `KeyExistsError`. If
+            /// you call this on a store, the change is durable on return.
             #[pyo3(signature = (key, document, *, payload=NO_PAYLOAD, stamp=0),
                                 text_signature = "($self, key, document, *, payload=b'', stamp=0)")]
             fn insert(
@@ -215,11 +218,12 @@ macro_rules! writes {
                 Ok(id.get())
             }
 
-            /// Inserts a document unless its key or a near-duplicate is there.
+            /// Inserts a document unless its key or a near-duplicate exists.
             ///
-            /// The answer is true if the document was inserted. `found` is the stored document that it is like, or
-            /// whose key it has, which `key_exists` distinguishes. The check and the insert are one step: of two
-            /// near-duplicates that come at the same time one is new.
+            /// The answer is true if the document was inserted. `found` is the near-duplicate, or
+            /// the document with the key; `key_exists` distinguishes the two. The check and the
+            /// insert are one step: if two near-duplicates arrive at the same time, exactly one is
+            /// new.
             #[pyo3(signature = (key, document, *, payload=NO_PAYLOAD, stamp=0),
                                 text_signature = "($self, key, document, *, payload=b'', stamp=0)")]
             fn insert_if_new(
@@ -238,8 +242,8 @@ macro_rules! writes {
 
             /// Inserts a document in place of the one with its key, if there is one.
             ///
-            /// `revision` of the answer shows how much it differs from the one that it replaced, and `last` how near
-            /// they are.
+            /// `revision` of the answer shows how much the document differs from the one that it
+            /// replaced, and `last` how near they are.
             #[pyo3(signature = (key, document, *, payload=NO_PAYLOAD, stamp=0),
                                 text_signature = "($self, key, document, *, payload=b'', stamp=0)")]
             fn upsert(
@@ -256,20 +260,20 @@ macro_rules! writes {
                 upserted.map(Upserted)
             }
 
-            /// Removes the document with a key, and returns its id. A key that is not there raises `KeyError`; `discard`
-            /// returns `False` then.
+            /// Removes the document with a key, and returns its id. A missing key raises
+            /// `KeyError`; `discard` returns `False` instead.
             fn remove(&self, py: Python<'_>, key: Key) -> PyResult<u64> {
                 let id = self.with(py, |open| open.remove(&key.0))?;
                 id.map(DocumentId::get).ok_or_else(|| key.missing(py))
             }
 
-            /// Removes the document with a key if there is one, and returns whether there was.
+            /// Removes the document with a key if it exists, and returns whether it did.
             fn discard(&self, py: Python<'_>, key: Key) -> PyResult<bool> {
                 Ok(self.with(py, |open| open.remove(&key.0))?.is_some())
             }
 
-            /// Gives the document with a key another stamp, and returns its id: for documents that were seen again, so
-            /// that `evict` keeps them. A key that is not there raises `KeyError`.
+            /// Sets the stamp of the document with a key, and returns its id. Call it for documents
+            /// that were seen again, so that `evict` keeps them. A missing key raises `KeyError`.
             fn touch(&self, py: Python<'_>, key: Key, stamp: u64) -> PyResult<u64> {
                 let id = self.with(py, |open| open.touch(&key.0, stamp))?;
                 id.map(DocumentId::get).ok_or_else(|| key.missing(py))
@@ -299,7 +303,7 @@ impl Transaction {
         }
     }
 
-    /// Works with the transaction, and without the interpreter.
+    /// Uses the transaction without the interpreter.
     fn with<T: Send>(
         &self,
         py: Python<'_>,
@@ -317,10 +321,12 @@ impl Transaction {
 
 #[pymethods]
 impl Transaction {
-    /// Inserts many documents, which are sketched on all cores unless `threads` sets their number.
+    /// Inserts many documents. `threads` is the number of threads that sketch them, by default one
+    /// for each core.
     ///
-    /// `keys`, `payloads` and `stamps` are one for each. Returns the ids, or with `if_new` a `Novelty` for each: those
-    /// near a stored document, or near an earlier one of the same call, are not inserted.
+    /// `keys`, `payloads` and `stamps` have one entry for each document. Returns the ids. With
+    /// `if_new`, returns a `Novelty` for each, and does not insert documents near a stored document
+    /// or near an earlier one of the same call.
     #[pyo3(signature = (documents, keys=None, *, payloads=None, stamps=None, if_new=false,
         threads=None))]
     fn insert_many<'py>(
@@ -351,7 +357,7 @@ impl Transaction {
         made.transpose()
     }
 
-    /// Returns the documents near one, those of this transaction included.
+    /// Returns the documents near one document, including documents of this transaction.
     #[pyo3(signature = (document, /, *, threshold=None, max_distance=None, by=None, limit=None,
         payloads=false, accept_lower_recall=false))]
     fn query(

@@ -1,8 +1,8 @@
-//! Calls that take long: the interpreter runs on, and Ctrl-C ends them.
+//! Long calls, during which the interpreter continues and Ctrl-C works.
 //!
-//! Python handles signals in its main thread, between its own instructions. So nothing here works
-//! for longer than a moment without asking it: work is done in pieces, or in a separate thread, for
-//! which the caller waits and which can be stopped.
+//! Python handles signals in its main thread, between its own instructions. Nothing here may
+//! therefore work for longer than a moment without asking for signals. Work is done in pieces, or
+//! in a separate thread that can be stopped, and for which the caller waits.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
@@ -33,8 +33,8 @@ pub(crate) fn released<T: Send>(
     py.detach(work).or_raise(py)
 }
 
-/// The process in which something was made. In one that is forked from it the threads that hold locks do
-/// not exist, so that nothing may wait there.
+/// The process that made a value. In a fork of it, the threads that hold locks do not exist, so
+/// nothing may wait there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Home(u32);
 
@@ -78,8 +78,8 @@ impl Handle {
 }
 
 impl Drop for Handle {
-    /// The last handle waits for queued changes, and these may wait for the interpreter: a ticket calls
-    /// a callable of Python's.
+    /// The last handle waits for queued changes. These may wait for the interpreter, because a
+    /// ticket calls a Python callable.
     fn drop(&mut self) {
         let store = lock(&self.store).take();
         // While the interpreter ends, no caller remains to wait for.
@@ -101,7 +101,7 @@ impl Stop {
     }
 }
 
-/// Threads whose callers went on without them. They hold stores for a moment yet.
+/// Threads whose callers continued without them. They hold stores for a moment longer.
 static ABANDONED: Mutex<Vec<(Home, JoinHandle<()>)>> = Mutex::new(Vec::new());
 
 /// Waits for threads that were stopped, so that the files they had open can be opened.
@@ -134,7 +134,8 @@ pub(crate) fn spawn(work: impl FnOnce() + Send + 'static) -> PyResult<JoinHandle
     builder.spawn(work).map_err(PyErr::from)
 }
 
-/// Receives from a thread, and meanwhile lets Python handle signals; `None` if the thread has ended.
+/// Receives from a thread, and lets Python handle signals meanwhile. Returns `None` if the thread
+/// has ended.
 pub(crate) fn receive<T: Send>(
     py: Python<'_>,
     receiver: &Mutex<Receiver<T>>,
@@ -152,8 +153,8 @@ pub(crate) fn receive<T: Send>(
     }
 }
 
-/// Does long work in a separate thread. `progress` is a callable that receives its progress; if it
-/// returns `False`, the work is stopped, and if it raises, that exception is raised here.
+/// Does long work in a separate thread. `progress` is a callable that receives the progress. If it
+/// returns `False`, the work is stopped; if it raises, that exception is raised here.
 pub(crate) fn in_background<T: Send + 'static>(
     py: Python<'_>,
     progress: Callback,
@@ -195,8 +196,8 @@ fn leave(thread: JoinHandle<()>) {
     }
 }
 
-/// The current writer: one transaction, or any number of calls that each begin their own. A thread
-/// that waits for a transaction waits here, where Ctrl-C ends the wait, and not in the library.
+/// Admits one writer: a transaction, or any number of calls that each begin one. A thread that
+/// waits for a transaction waits here, where Ctrl-C ends the wait, and not in the library.
 #[derive(Default)]
 pub(crate) struct WriterGate {
     state: Mutex<GateState>,
@@ -243,7 +244,7 @@ impl WriterGate {
         })
     }
 
-    /// Waits for a moment; returns true if the caller may continue.
+    /// Waits for a moment. Returns true if the caller may continue.
     fn try_enter(&self, is_transaction: bool) -> Result<bool, Error> {
         let mut state = lock(&self.state);
         let blocks = |state: &GateState| {
