@@ -1,7 +1,7 @@
 """Near-duplicate search in one durable file.
 
-*Have I already got something like this?* A store answers it for texts, sets of features and
-ready-made signatures, from one file, while documents come and go:
+*Have I already got something like this?* A store answers that question for texts, sets of features and
+signatures of other programs. It is one file, in which documents can be added and removed at any time:
 
     >>> import resemblance as rs
     >>> schema = rs.Schema(text=rs.Text.words(3), minhash=rs.MinHash(128, threshold=0.7))
@@ -11,11 +11,11 @@ ready-made signatures, from one file, while documents come and go:
     ...     for found in store.query(text, limit=10):
     ...         print(found.key, found.similarity)
 
-`Schema` defines how documents are compared, `Store` is the file, `Snapshot` the file at one moment, and
-`Transaction` a group of changes. `dedup`, `pairs` and `clusters` work on whole corpora without a
-store of yours; `bulk_build` makes a store of many documents, offline. `tune` and `evaluate` help to
-choose a schema, `explain` shows why two texts are alike, `RepeatedParts` drops repeated paragraphs or lines.
-`resemblance.datasketch` has the classes of the package of that name over a store.
+`Schema` defines how documents are compared. `Store` is the file, `Snapshot` is its state at one moment,
+and `Transaction` is a group of changes. `dedup`, `pairs` and `clusters` work on whole corpora and need
+no store; `bulk_build` builds a store from many documents, offline. `tune` and `evaluate` help you to
+choose a schema, `explain` shows why two texts are similar, and `RepeatedParts` drops repeated
+paragraphs or lines. `resemblance.datasketch` has the classes of the package of that name over a store.
 """
 
 from collections.abc import Sequence as _Sequence

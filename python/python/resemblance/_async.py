@@ -21,7 +21,7 @@ async def insert_if_new(
     payload: bytes | None,
     stamp: int,
 ) -> Novelty:
-    """Queues the document, waits for room if need be, and then for the answer."""
+    """Queues the document after waiting for room if necessary, then waits for the answer."""
     loop = asyncio.get_running_loop()
     while True:
         try:

@@ -55,9 +55,10 @@ FORMAT_VERSION: int
 
 @final
 class Schema:
-    """How texts become signatures, and how these are indexed and compared.
+    """The rules by which texts become signatures, and by which signatures are indexed and compared.
 
-    It can be compared, hashed and pickled, and sketches in any process and thread, without a store.
+    A schema can be compared, hashed and pickled. It makes signatures in any process and thread, without
+    a store.
     """
 
     def __new__(
@@ -180,7 +181,7 @@ class Signatures(Sequence[Signature]):
 
 @final
 class Match:
-    """A stored document that is near the one that was asked about."""
+    """A stored document that is near the document of the query."""
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
     @property
@@ -202,7 +203,7 @@ class Match:
 
 @final
 class Matches(Sequence[Match]):
-    """The documents near one, best first."""
+    """The documents near one document, best first."""
 
     def __iter__(self) -> Iterator[Match]: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
@@ -223,7 +224,7 @@ class Matches(Sequence[Match]):
 
 @final
 class Novelty:
-    """The outcome of `insert_if_new`. True if the document was inserted."""
+    """The result of `insert_if_new`. It is true if the document was inserted."""
 
     @property
     def is_new(self) -> bool: ...
@@ -239,7 +240,7 @@ class Novelty:
 
 @final
 class Upserted:
-    """The outcome of `upsert`."""
+    """The result of `upsert`."""
 
     @property
     def id(self) -> int: ...
@@ -290,7 +291,7 @@ class Pair:
 
 @final
 class Pairs(Iterator[Pair]):
-    """Iterates over near pairs, which a thread finds meanwhile."""
+    """Iterates over near pairs while a thread finds them."""
 
     def __next__(self) -> Pair: ...
     def arrays(self) -> dict[str, NDArray[Any]]: ...
@@ -301,7 +302,7 @@ class Pairs(Iterator[Pair]):
 
 @final
 class Cluster(Sequence[int]):
-    """Documents that near pairs link: a sequence of their ids."""
+    """Documents that are linked by near pairs, as a sequence of their ids."""
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
     @property
@@ -316,7 +317,7 @@ class Cluster(Sequence[int]):
 
 @final
 class Clusters(Sequence[Cluster]):
-    """All clusters, by their first documents."""
+    """All clusters, in the order of their first documents."""
 
     def __iter__(self) -> Iterator[Cluster]: ...
     def arrays(self) -> dict[str, NDArray[np.uint64]]: ...
@@ -339,7 +340,7 @@ class Records(Iterator[Any]):
     def __next__(self) -> Any: ...
 
 class _Reads:
-    """What stores and snapshots have in common."""
+    """The methods that stores and snapshots share."""
 
     @property
     def schema(self) -> Schema: ...
@@ -445,7 +446,9 @@ class _Reads:
 
 @final
 class Snapshot(_Reads):
-    """The store at one moment. Later writes do not change it. It is closed with its store, at the latest."""
+    """The store at one moment. Later writes do not change it. Closing the store also closes the
+    snapshot.
+    """
 
     def close(self) -> None: ...
     def __enter__(self) -> Snapshot: ...
@@ -528,7 +531,7 @@ class Snapshot(_Reads):
     def get_id(self, id: int) -> Record | None: ...
 
 class _Writes:
-    """What stores and transactions have in common."""
+    """The methods that stores and transactions share."""
 
     def insert(
         self, key: _Key | None, document: _Document, *, payload: bytes = ..., stamp: int = 0
@@ -547,8 +550,8 @@ class _Writes:
 class Store(_Reads, _Writes):
     """A store for near-duplicate search in one file.
 
-    All threads may use it. Other processes read it meanwhile, and with `shared_writers` write it in turns. A handle
-    that was opened before a fork raises `ForkedError` in the child.
+    Any thread may use it. Other processes can read the file meanwhile, and with `shared_writers` they
+    take turns to write it. A handle that was opened before a fork raises `ForkedError` in the child.
     """
 
     @classmethod
@@ -656,8 +659,8 @@ class Store(_Reads, _Writes):
 
 @final
 class Transaction(_Writes):
-    """Changes that become visible and durable together. As a context manager it commits, and rolls back
-    after an exception.
+    """Changes that become visible and durable together. A `with` block commits at its end, and rolls
+    back after an exception.
     """
 
     @overload
@@ -718,7 +721,7 @@ class Ticket:
 
 @final
 class BulkBuild:
-    """A store that is built from many documents, offline. There is no file before `finish`."""
+    """Builds a store from many documents, offline. The file does not exist before `finish`."""
 
     def __new__(
         cls,
@@ -744,7 +747,7 @@ class BulkBuild:
 
 @final
 class Deduplicator:
-    """Decides which documents of a stream are kept: those near none that was kept before."""
+    """Decides which documents of a stream to keep: those that are near no document kept before."""
 
     def __new__(
         cls,
@@ -778,12 +781,13 @@ class Deduplicator:
 
 @final
 class RepeatedParts:
-    """Takes the paragraphs or lines out of texts that stood in an earlier text, or earlier in the same one:
-    of equal parts the first is kept. A paragraph ends at a blank line.
+    """Removes paragraphs or lines that have already appeared, in an earlier text or earlier in the same
+    one, and keeps the first of equal parts. A paragraph ends at a blank line.
 
-    Two are equal if the words (or what else `text` counts) of both are: case, spaces and punctuation do not
-    count, and a part without words is kept. Each different part takes up to 31 of `memory_bytes`, 1 GiB if not
-    given; with more parts than that allows for, `trim` raises `InvalidParameterError`.
+    Two parts are equal if their words (or the other units of `text`) are equal; case, spaces and
+    punctuation do not matter. A part without words is kept. Each different part takes up to 31 bytes of
+    `memory_bytes` (default: 1 GiB). If there are more parts than fit, `trim` raises
+    `InvalidParameterError`.
 
     >>> seen = RepeatedParts("line")
     >>> seen.trim("Home | About\\nNews\\n").text, seen.trim("HOME, ABOUT\\nSport\\n").text
@@ -894,8 +898,8 @@ def evaluate_sample(
 
 @final
 class PairRule:
-    """Which documents are compared, and which of them are pairs: the bounds of a join, for an engine that
-    finds the candidates. Columns of Arrow come in and go out.
+    """Decides which documents are compared and which of them are pairs, by the bounds of a join, for an
+    engine that finds the candidates. Input and output are Arrow columns.
     """
 
     def __new__(
@@ -927,7 +931,7 @@ class PairRule:
 
 @final
 class BucketPairs(Iterator[list[_ArrowArray]]):
-    """The pairs to compare of sorted postings."""
+    """The pairs to compare, from sorted postings."""
 
     def __new__(cls, *, max_bucket: int | None = None) -> BucketPairs: ...
     def push(self, lane: _ArrowArray, code: _ArrowArray, document: _ArrowArray) -> None: ...
@@ -944,7 +948,9 @@ class Components:
 
 @final
 class FirstKept:
-    """Finds the documents to drop from whole components, where one is dropped if it is near an earlier kept one."""
+    """Finds the documents to drop from whole components. A document is dropped if it is near an earlier
+    kept one.
+    """
 
     def __new__(cls) -> FirstKept: ...
     def push(self, a: _ArrowArray, b: _ArrowArray) -> _ArrowArray: ...

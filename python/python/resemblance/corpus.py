@@ -1,18 +1,19 @@
 """Whole corpora: near pairs, clusters, a corpus without its near-duplicates, offline builds.
 
-A corpus is anything of these:
+A corpus is one of these:
 
 - an iterable of texts (or `Signature` objects), such as a list or a generator; it is read once;
 - an iterable of `(key, text)` tuples, or of mappings such as `{"id": ..., "text": ...}`;
 - a column: a pyarrow array, a pandas, polars or DuckDB one, NumPy strings;
-- a table: pyarrow, pandas, polars (lazy frames too), DuckDB, `datasets` (streamed ones too), or a mapping of
-  columns. `text` and `key` name the columns; no others are looked at;
+- a table: pyarrow, pandas, polars (lazy frames too), DuckDB, `datasets` (streamed ones too), or a
+  mapping of columns. `text` and `key` name the columns; others are ignored;
 - a path, as `str` or `Path`, or several paths, read as `read_files` and the command-line tool read them: JSON Lines,
   CSV, TSV, Parquet, Arrow and SQLite files, text files and folders of them, plain or compressed.
 
-Positions count its documents from 0. The key of a document is its `id` where it has one; another `key` must be there in
-every document, and with `key=None` ids are left alone. A string or a number is a key, and documents without one have
-none; keys must differ. A document without a text is an error, and with `nulls="skip"` in no pair, cluster or store.
+Positions count its documents from 0. The key of a document is its `id` if it has one. If you set
+another `key`, every document must have it; `key=None` ignores ids. A key is a string or a number. Keys
+must be different, but a document may have none. A document without a text is an error; with
+`nulls="skip"` it is skipped, and is in no pair, cluster or store.
 """
 
 from __future__ import annotations
@@ -98,15 +99,15 @@ def read_files(
     table: str | None = None,
     nulls: _Nulls = "refuse",
 ) -> Iterator[tuple[str, str]]:
-    """Reads keys and texts of files as the command-line tool does: of each line of JSON Lines files the fields `key`
-    and `text`, of each row of CSV, TSV, Parquet, Arrow and SQLite files the columns of these names, of any other file
-    its path and all of it; of a folder all its files, by name. The content and the name of a file decide what it is.
-    All but Parquet, Arrow and SQLite files may be compressed with gzip, Zstandard, bzip2 or xz. `table` names the
-    table or view of a SQLite database that has several.
-
-    A document without an `id`, and every one with `key=None`, has its file and the number of its line or row as key,
-    and a text file its path. A bad document is a `ValueError` that names the file and the line; with `nulls="skip"`
-    those without a text are left out.
+    """Reads keys and texts from files as the command-line tool does. Lines of JSON Lines files have the
+    fields `key` and `text`; rows of CSV, TSV, Parquet, Arrow and SQLite files have columns with these
+    names. Any other file is one text whose key is its path. A folder contributes all of its files, by
+    name. The content and the name of a file determine its format. Files other than Parquet, Arrow and
+    SQLite may be compressed with gzip, Zstandard, bzip2 or xz. `table` names the table or view if a
+    SQLite database has several. A document without an `id`, or any document with `key=None`, has its
+    file and the number of its line or row as its key; a text file has its path. A bad document is a
+    `ValueError` that names the file and the line; with `nulls="skip"`, documents without a text are
+    skipped.
 
     >>> for key, text in read_files("corpus.jsonl.gz"): ...
     """
@@ -125,8 +126,8 @@ _Batch = tuple[Any, "list[str | bytes | None] | Any | None"]
 
 
 def _batches(corpus: Any, text: str, key: str | None, nulls: _Nulls) -> Iterator[_Batch]:
-    """The documents of a corpus and their keys, some at a time. Documents without a text are `None`, where these are
-    skipped.
+    """Yields the documents of a corpus and their keys in batches. Documents without a text are `None`
+    if they are skipped.
     """
     if nulls not in ("refuse", "skip"):
         raise _invalid("nulls", repr(nulls), "'refuse' or 'skip'")
@@ -171,7 +172,7 @@ def _unchecked(corpus: Any, text: str, key: str | None, nulls: _Nulls) -> Iterat
 
 
 def _named(names: Iterable[Any], text: str, key: str | None) -> list[str]:
-    """The columns that are looked at, of those that there are. Ids need not be there."""
+    """The columns to read, of the existing ones. Ids may be missing."""
     found = list(names)
     wanted = [text] if key is None or (key == "id" and key not in found) else [text, key]
     for name in wanted:
@@ -186,7 +187,7 @@ def _arrow(batches: ArrowBatches) -> Iterator[_Batch]:
 
 
 def _frame(frame: Any, text: str, key: str | None) -> Iterator[_Batch]:
-    """A table of pandas, polars, DuckDB or pyarrow, of which other columns may be anything."""
+    """Converts a table of pandas, polars, DuckDB or pyarrow. Its other columns may have any type."""
     if hasattr(frame, "collect_schema") and hasattr(frame, "collect"):
         names = _named(frame.collect_schema().names(), text, key)
         yield from _frame(frame.select(names).collect(), text, key)
@@ -248,7 +249,9 @@ def _is_null(value: Any) -> bool:
 
 
 def _number(found: Any) -> int | float | Decimal | None:
-    """A number as Python's own, which compares exactly with numbers of other types; `None` for anything else."""
+    """Converts a number to a Python number, which compares exactly with numbers of other types. Returns
+    `None` for anything else.
+    """
     if isinstance(found, (Integral, np.bool_)):
         return int(found)
     if isinstance(found, Real):
@@ -270,7 +273,7 @@ def _check_texts(documents: list[Any], position: int, nulls: _Nulls) -> None:
 
 
 def _key(found: Any, position: int) -> str | bytes | None:
-    """A key as the tool makes it of an id."""
+    """The key that the tool makes from an id."""
     if isinstance(found, (str, bytes)):
         return found
     if _is_null(found):
@@ -287,7 +290,7 @@ def _key_bytes(key: str | bytes | None) -> bytes | None:
 
 
 def _present(documents: Any, keys: Any) -> tuple[Any, Any, list[int] | None]:
-    """Documents that have a text, their keys, and their indices if some have none."""
+    """The documents with a text, their keys, and their indices if other documents have none."""
     if not isinstance(documents, list) or None not in documents:
         return documents, keys, None
     indices = [index for index, document in enumerate(documents) if document is not None]
@@ -303,7 +306,7 @@ def _temporary(folder: str | os.PathLike[str] | None) -> Iterator[Path]:
 
 
 def _is_exact(exact: bool | None, corpus: Any, schema: Schema) -> bool:
-    """Whether similarities are exact: unless that is said, wherever a corpus has texts."""
+    """Whether similarities are exact. By default they are if the corpus has texts."""
     if exact is not None:
         return exact
     minhash = schema.minhash
@@ -362,10 +365,10 @@ def pairs(
 ) -> Pairs:
     """All near pairs of a corpus, as an iterator: `a` and `b` of a pair are positions.
 
-    Without a schema it is that of the command-line tool: word 5-grams, 128 MinHash values, similarity
-    0.8. Where the corpus has texts, similarities are computed from them, and no pair is returned that is
-    not within the bound; with `exact=False` they are estimates from the signatures, which is quicker.
-    Memory does not grow with the corpus: it is kept in a temporary store in `temp_dir`.
+    The default schema is that of the command-line tool: word 5-grams, 128 MinHash values, similarity
+    0.8. If the corpus has texts, similarities are computed from them, and every returned pair is within
+    the bound. With `exact=False` they are estimates from the signatures, which is faster. Memory does
+    not grow with the corpus, which is kept in a temporary store in `temp_dir`.
 
     >>> for pair in pairs(["one two three", "one two three", "four"], schema):
     ...     print(pair.a, pair.b, pair.similarity)
@@ -409,8 +412,8 @@ def clusters(
     temp_dir: str | os.PathLike[str] | None = None,
     progress: _Callback | None = None,
 ) -> Clusters:
-    """The documents of a corpus that near pairs link: `ids` of a cluster are positions. Documents without
-    a partner are in none. See `pairs` for the rest.
+    """Finds the documents of a corpus that near pairs link. The `ids` of a cluster are positions.
+    Documents without a partner are in no cluster. The other parameters are those of `pairs`.
     """
     with _joined(
         corpus,
@@ -436,8 +439,8 @@ def clusters(
 
 @dataclass(frozen=True)
 class Duplicate:
-    """A document that is dropped: its position, that of the document that is kept in its place (`None` if
-    that one is in the store of `against`, which has it under `survivor_key`), and how near they are.
+    """A dropped document: its position, the position of its survivor (`None` if the survivor is in the
+    store `against`, under `survivor_key`), and how near they are.
     """
 
     position: int
@@ -451,10 +454,10 @@ class Duplicate:
 
 @dataclass(frozen=True)
 class Dedup:
-    """A corpus without its near-duplicates: `kept` has `True` for each document that is kept, and `False` for those
-    that are dropped and those without a text. With a budget,
-    `budget_exceeded` documents were compared with a part of their candidates only: some of their near-duplicates
-    may stay.
+    """A corpus without its near-duplicates: `kept` has `True` for each document that is kept, and
+    `False` for those that are dropped and those without a text. With a budget, `budget_exceeded`
+    documents were compared with only some of their candidates, so some of their near-duplicates may
+    remain.
     """
 
     kept: NDArray[np.bool_]
@@ -467,14 +470,16 @@ class Dedup:
         return np.flatnonzero(self.kept)
 
     def select(self, documents: Sequence[_T]) -> list[_T]:
-        """Returns the documents that are kept, of one document for each of the corpus."""
+        """Returns those of `documents` that are kept; it must have one entry for each document of the
+        corpus.
+        """
         if len(documents) != len(self.kept):
             raise ValueError(f"documents: found {len(documents)}, expected {len(self.kept)}")
         return [document for document, kept in zip(documents, self.kept) if kept]
 
     def to_arrow(self) -> Any:
-        """The duplicates as a table of pyarrow, with a row for each and the fields of `Duplicate` as columns. Keys are
-        strings; where one of them is not UTF-8, they are bytes.
+        """Returns the duplicates as a pyarrow table with a row for each and the fields of `Duplicate`
+        as columns. Keys are strings, or bytes if one of them is not UTF-8.
         """
         import pyarrow as pa
 
@@ -494,17 +499,16 @@ class Dedup:
             return pa.table(columns | keys)
 
     def annotations(self) -> dict[str, list[Any]]:
-        """What became of each document, as columns to put beside those of the corpus, in its order:
+        """Returns the result for each document as columns that you can add to those of the corpus, in
+        its order:
 
         - `kept`: whether it is kept;
         - `cluster`: the position of its survivor, or its own if kept; `None` if its survivor is in the store of
           `against`;
-        - `size` and `rank`: the number of documents in the cluster, and its place there: 1 for the survivor,
-          then in the order of the corpus;
-        - `survivor`: for one that goes, the key of its survivor, if that has one;
-        - `similarity`, `distance`, `is_exact`: for one that goes.
-
-        What does not apply is `None`.
+        - `size` and `rank`: the number of documents in the cluster, and the document's place in it: 1
+          for the survivor, then in the order of the corpus;
+        - `survivor`: for a dropped document, the key of its survivor, if that has one;
+        - `similarity`, `distance`, `is_exact`: for a dropped document.
 
         >>> table = table.append_column("size", [found.annotations()["size"]])
         """
@@ -567,15 +571,16 @@ def dedup(
     With the policy `"first"` a document is dropped if it is near an earlier one that is kept; with
     `"cluster"` one document of each cluster is kept; with `"representative"` documents are decided in
     the order of the number of their near-duplicates, the most first. `keep` selects which of several
-    near-duplicates is kept: the `"first"`, the `"last"`, the `"longest"`, or the one with the greatest
-    of the numbers that are given, one for each document. Integers and decimals are compared exactly, and
-    a document with `None` or NaN comes last. `against` is a store whose documents, and
-    whose schema, count as well: documents near one of them go first, by estimates, because a store has
-    no texts. Nothing is written to it. Keys need not differ here.
+    near-duplicates is kept: the `"first"`, the `"last"`, the `"longest"`, or, if you pass a number for
+    each document, the one with the greatest number. Integers and decimals are compared exactly. A
+    document with `None` or NaN is last. `against` is a store to compare with, whose schema is used.
+    Documents near one of its documents are dropped first, by estimates, because a store has no texts.
+    Nothing is written to it. Keys need not be different here.
 
-    `budget` compares a document with at most that number of candidates, those that share the most buckets with it, by
-    estimates unless `exact` is given; it is for the policy `"first"`. `memory_bytes` bounds the memory for
-    documents, and as much for their features, before they go to files in `temp_dir`.
+    `budget` is the maximum number of candidates to compare with a document: those that share the most
+    buckets with it. They are compared by estimates unless `exact` is set. A budget requires the policy
+    `"first"`. `memory_bytes` limits the memory for documents, and again that amount for their features;
+    the rest goes to files in `temp_dir`.
 
     >>> found = dedup(texts)
     >>> unique = found.select(texts)
@@ -627,7 +632,7 @@ def dedup(
 
 @dataclass(frozen=True)
 class _UnknownBatch:
-    """Documents that the store of `against` does not know, their positions and their keys."""
+    """The documents without a near-duplicate in the store `against`, their positions and their keys."""
 
     documents: Any
     positions: list[int]
@@ -635,8 +640,9 @@ class _UnknownBatch:
 
 
 class _Unknown:
-    """The documents of a corpus that no document of a store is like, batch by batch; the others are
-    duplicates."""
+    """Yields the documents of a corpus without a near-duplicate in a store, batch by batch. The others
+    are duplicates.
+    """
 
     def __init__(
         self, batches: Iterator[_Batch], against: Snapshot | None, threads: int | None
@@ -702,7 +708,9 @@ class _Unknown:
 
 
 def _keep_rule(keep: Any, documents: int, positions: list[int]) -> Any:
-    """The rule as a word, or as the ranks of numbers: a float does not hold every integer and decimal."""
+    """Returns the rule as a word, or as the ranks of the numbers, because a float cannot represent
+    every integer and decimal.
+    """
     if isinstance(keep, str):
         return keep
     scores: list[int | float | Decimal | None] = []
@@ -771,8 +779,8 @@ def bulk_build(
     temp_dir: str | os.PathLike[str] | None = None,
     progress: _Callback | None = None,
 ) -> BulkReport:
-    """Makes a store of a corpus, offline: several times faster than inserting, in bounded memory. The file
-    has its name once it is complete. Near-duplicates are all stored.
+    """Builds a store from a corpus, offline. This is several times faster than inserting, and needs
+    limited memory. The file gets its name when it is complete. All near-duplicates are stored.
 
     >>> bulk_build("pages.rsm", read_files("pages.jsonl.gz"), schema)
     """
@@ -798,9 +806,9 @@ def tune(
     values: Iterable[int] = (64, 128, 256, 512),
     background: float = 0.02,
 ) -> list[BandingChoice]:
-    """What schemas cost and find, one for each number of MinHash values, for pairs whose similarity
-    reaches `threshold` to be found with the probability `recall`. `background` is the similarity of
-    documents that have nothing to do with each other.
+    """Returns what schemas cost and find, one for each number of MinHash values. Each finds pairs whose
+    similarity reaches `threshold` with the probability `recall`. `background` is the similarity of
+    unrelated documents.
 
     >>> for choice in tune(0.7, documents=10_000_000):
     ...     print(choice.values, choice.bands, choice.rows, choice.candidates)
@@ -820,10 +828,10 @@ def evaluate(
     temp_dir: str | os.PathLike[str] | None = None,
     progress: _Callback | None = None,
 ) -> Evaluation:
-    """Measures what a schema finds of a sample of texts: all exact similarities from `floor` on are
-    computed and compared with what a store of the sample returns. It takes about 40 bytes of memory a
-    feature; some ten thousand documents are enough. `resemblance eval --figures` of the command-line
-    tool draws charts of the same figures.
+    """Measures how much a schema finds in a sample of texts. It computes all exact similarities of at
+    least `floor`, and compares them with what a store of the sample returns. It takes about 40 bytes of
+    memory for each feature; ten thousand documents are usually enough. `resemblance eval --figures` of
+    the command-line tool draws charts of the same figures.
 
     >>> evaluate(random.sample(texts, 10_000), schema).recall
     """

@@ -1,8 +1,8 @@
 """The exceptions of this package, one for each kind of error of the library.
 
 All are below `ResemblanceError`, and below `ValueError`, `KeyError`, `FileExistsError`,
-`FileNotFoundError` or `OSError` where one of these fits. Bounds, files and keys that an exception
-knows are its attributes.
+`FileNotFoundError` or `OSError` where one of these fits. Each has the bounds, files and keys that it
+concerns as attributes.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ class ResemblanceError(Exception):
 
 
 class InternalError(ResemblanceError):
-    """A fault of the library. Nothing was committed; please report it."""
+    """A bug in the library. Nothing was committed. Please report it."""
 
 
 class InvalidParameterError(ResemblanceError, ValueError):
-    """A parameter is out of its range."""
+    """A parameter is out of range."""
 
     parameter: str
     found: str
@@ -63,7 +63,7 @@ class InvalidParameterError(ResemblanceError, ValueError):
 
 
 class KeyExistsError(ResemblanceError, KeyError):
-    """`insert` met a key that the store holds. `upsert` replaces the document."""
+    """`insert` found the key in the store. Use `upsert` to replace the document."""
 
     key: bytes
     id: int
@@ -83,15 +83,15 @@ class SignatureMismatchError(ResemblanceError, ValueError):
 
 
 class AlreadyExistsError(ResemblanceError, FileExistsError):
-    """`create` met a file. It was not touched."""
+    """`create` found an existing file, which it did not change."""
 
 
 class NotFoundError(ResemblanceError, FileNotFoundError):
-    """`open` met no file. It never creates one."""
+    """`open` found no file. It never creates one."""
 
 
 class NotAStoreError(ResemblanceError, ValueError):
-    """The file is something else. It was not touched."""
+    """The file is not a store. It was not changed."""
 
     filename: str
 
@@ -105,11 +105,11 @@ class UnknownFeaturesError(ResemblanceError):
 
 
 class UnknownLayoutError(ResemblanceError):
-    """The pages of the file are laid out as this release does not know."""
+    """The pages of the file have a layout that this release does not know."""
 
 
 class UntriedEngineError(ResemblanceError):
-    """This build has a storage engine that it was not tried with."""
+    """This build has a storage engine with which it was not tested."""
 
 
 class CorruptError(ResemblanceError):
@@ -121,13 +121,13 @@ class SelfTestError(ResemblanceError):
 
 
 class DamagedStreamError(ResemblanceError, ValueError):
-    """An exported file is damaged, cut short, or something else."""
+    """An exported file is damaged or truncated, or is not an export."""
 
     documents: int
 
 
 class OtherRecipeError(ResemblanceError, ValueError):
-    """The documents of an exported file were made by another recipe."""
+    """The documents of an exported file were made with a different recipe."""
 
 
 class ImportStoppedError(ResemblanceError):
@@ -137,7 +137,7 @@ class ImportStoppedError(ResemblanceError):
 
 
 class MissingFeatureError(ResemblanceError):
-    """The schema needs something that this build is without."""
+    """The schema requires a feature that is not part of this build."""
 
 
 class NotUtf8Error(ResemblanceError, ValueError):
@@ -145,9 +145,8 @@ class NotUtf8Error(ResemblanceError, ValueError):
 
 
 class LockedError(ResemblanceError, OSError):
-    """Another process, or another handle of this one, has the store open, and kept it for longer than `wait`.
-
-    `holder` names it, with the number of a process where the system shows it.
+    """Another process, or another handle of this one, kept the store open for longer than `wait`.
+    `holder` names it, with its process number if the system shows it.
     """
 
     holder: str
@@ -162,11 +161,11 @@ class ForkedError(ResemblanceError):
 
 
 class NeedsRecoveryError(ResemblanceError, OSError):
-    """The file was not closed properly: open it once for writing."""
+    """The file was not closed properly. Open it once for writing."""
 
 
 class StoppedError(ResemblanceError):
-    """A progress callback broke a call off."""
+    """A progress callback stopped a call."""
 
 
 class ReadOnlyError(ResemblanceError):
@@ -174,11 +173,11 @@ class ReadOnlyError(ResemblanceError):
 
 
 class BusyError(ResemblanceError):
-    """This thread has a write transaction open: commit or roll back first."""
+    """This thread has a write transaction open. Commit or roll back first."""
 
 
 class QueueFullError(ResemblanceError):
-    """Too many changes wait for a commit already."""
+    """The write queue is full. Wait for outstanding tickets first."""
 
 
 class ClosedError(ResemblanceError, ValueError):

@@ -1,4 +1,5 @@
-"""Exact similarities of sets of features, from 0 to 1, of features with weights, and what texts share.
+"""Exact similarities, from 0 to 1, of sets of features and of weighted sets, and the passages that
+texts share.
 
 Features are `str` or `bytes`, repeats count once. Two empty sets have similarity 1, an empty one and
 another 0 (but all of an empty set is in any other: `containment` is 1).
@@ -49,7 +50,7 @@ _Weights = Mapping[str, float] | Mapping[bytes, float]
 
 
 def jaccard(a: _Features, b: _Features) -> float:
-    """The share of the features of both together that both have."""
+    """The number of shared features, divided by the number of features in either set."""
     return similarity_of_sets("jaccard", a, b)
 
 
@@ -69,12 +70,12 @@ def cosine(a: _Features, b: _Features) -> float:
 
 
 def containment(a: _Features, b: _Features) -> float:
-    """The share of the features of `a` that `b` has."""
+    """The share of the features of `a` that are in `b`."""
     return similarity_of_sets("containment", a, b)
 
 
 def weighted_jaccard(a: _Weights, b: _Weights) -> float:
-    """The sum of the lesser weights, divided by that of the greater ones."""
+    """The sum of the smaller weights, divided by the sum of the greater ones."""
     return similarity_of_weights("jaccard", dict(a), dict(b))
 
 
@@ -84,14 +85,15 @@ def weighted_cosine(a: _Weights, b: _Weights) -> float:
 
 
 def probability_jaccard(a: _Weights, b: _Weights) -> float:
-    """The probability Jaccard similarity of the distributions which the weights are in proportion to
-    (Moulton and Jiang 2018), which `MinHash(kind="probability")` estimates."""
+    """The probability Jaccard similarity of the distributions that are proportional to the weights
+    (Moulton and Jiang 2018). `MinHash(kind="probability")` estimates it.
+    """
     return similarity_of_weights("probability", dict(a), dict(b))
 
 
 @dataclass(frozen=True)
 class SharedSpans:
-    """What two texts share, as `shared_spans` finds it.
+    """The passages that two texts share, as `shared_spans` finds them.
 
     `spans_a` and `spans_b` are the parts of each text that shingles cover which the other text has, too:
     `a[start:end]` for each `(start, end)`. `shingles_a` and `shingles_b` count the distinct shingles of
@@ -114,8 +116,9 @@ class SharedSpans:
 
 @dataclass(frozen=True)
 class SharedPassage:
-    """The longest passage that two texts share: `a[start:end]` and `b[start:end]` for the positions in `a`
-    and `b`. So many `shingles` that follow each other are the same in both."""
+    """The longest passage that two texts share: `a[start:end]` and `b[start:end]` for the positions in
+    `a` and `b`. `shingles` is the number of consecutive shingles that are the same in both.
+    """
 
     a: tuple[int, int]
     b: tuple[int, int]
@@ -123,10 +126,10 @@ class SharedPassage:
 
 
 def shared_spans(a: str, b: str, text: Text | None = None) -> SharedSpans:
-    """Finds the parts that two texts share, and how similar that makes them.
+    """Finds the parts that two texts share, and their similarities.
 
-    `text` defines a shingle: five words if it is not given. A letter is in a span with its marks,
-    and so is what separates words.
+    `text` defines a shingle (default: five words). A span includes the marks of its letters and the
+    text between its words.
 
     >>> from resemblance.exact import shared_spans
     >>> a, b = "He said: “Not today!”", "not TODAY, she said"

@@ -14,13 +14,13 @@ __all__ = ["Explanation", "explain"]
 
 @dataclass(frozen=True)
 class Explanation:
-    """Two texts compared in every way that a schema knows, as `explain` finds it.
+    """Two texts compared in every way that a schema supports, as returned by `explain`.
 
     - `shared`: the shared shingles, their positions, and the exact similarities of the sets of shingles;
     - `longest`: the longest passage that both have, or `None`;
     - `estimate`: the similarity by the MinHash values of the schema, `distance` that by its fingerprints, in
       bits; `None` without these;
-    - `weighted_similarity`: the exact similarity that is estimated, where it is one of weights;
+    - `weighted_similarity`: the exact similarity that the schema estimates, if it uses weights;
     - `weighted_cosine`: the exact cosine of how often each shingle occurs, if the schema has weighted
       MinHash; SimHash sees the set of the shingles.
 
@@ -64,7 +64,8 @@ def _marked(text: str, spans: list[tuple[int, int]]) -> str:
 
 
 def explain(a: str, b: str, schema: Schema | None = None) -> Explanation:
-    """Why two texts are alike, or are not: similarities, estimates, and the parts that they share.
+    """Explains why two texts are similar or not: similarities, estimates, and the parts that they
+    share.
 
     Without a schema shingles are five words, as in `dedup`.
 

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a call is: `done` of `total` units of a phase. `total` is `None` where it is not known."""
+    """The progress of a call: `done` of `total` units of a phase. `total` is `None` where it is not
+    known.
+    """
 
     phase: str
     done: int
@@ -23,7 +25,7 @@ class Progress:
 
 @contextmanager
 def progress_bar(**options: Any) -> Iterator[Callable[[Progress], None]]:
-    """A progress callback that draws a bar with `tqdm`, if that is installed; else it draws nothing.
+    """A progress callback that draws a bar with `tqdm` if that is installed, and otherwise nothing.
 
     >>> with progress_bar() as progress:
     ...     store.clusters(progress=progress)
@@ -69,7 +71,7 @@ class PlacedPassage:
 
 @dataclass(frozen=True)
 class Overlap:
-    """A document that shares passages with a query, as the kept hashes of both show it.
+    """A document that shares passages with a query, according to the kept hashes of both.
 
     `query_share` and `document_share` are estimates of the shares of the query's and of the document's
     shingles that the other has. `longest_run` is about the length of the longest passage, in shingles of
@@ -93,8 +95,8 @@ class Overlap:
 class Overlaps:
     """Documents that share passages with a query, those that share most first.
 
-    `capped_hashes` of the query's `query_hashes` were left out because more documents than
-    `max_document_frequency` have them: passages of these alone are not found.
+    Of the query's `query_hashes`, `capped_hashes` were ignored because more than
+    `max_document_frequency` documents have them. A passage with only such hashes is not found.
     """
 
     overlaps: list[Overlap]
@@ -116,7 +118,8 @@ class FrequentPassage:
     """A passage of a text that many documents have, such as a menu or a licence: `text[start:end]`.
 
     It has `shingles` consecutive shingles, the rarest kept one of which is in `documents` documents.
-    The passage begins and ends with kept shingles: what is common may be longer by up to a window less one.
+    The passage begins and ends with kept shingles; the common text may be longer by up to a window
+    minus one at each end.
     """
 
     start: int
@@ -127,7 +130,7 @@ class FrequentPassage:
 
 @dataclass(frozen=True)
 class Problem:
-    """A part of a store that is not as it should be: the number of the invariant, where, and what."""
+    """A problem in a store: the number of the violated invariant, the place, and a description."""
 
     invariant: int
     place: str
@@ -201,7 +204,7 @@ class ExportReport:
 
 @dataclass(frozen=True)
 class ImportReport:
-    """The result of `import_`: documents of the file, by what became of them."""
+    """The result of `import_`: the documents of the file, counted by result."""
 
     read: int
     inserted: int
@@ -221,7 +224,9 @@ class EvictReport:
 
 @dataclass(frozen=True)
 class BulkReport:
-    """The result of a bulk build. `duplicates` are documents that were left out for their keys."""
+    """The result of a bulk build. `duplicates` is the number of documents that were left out because of
+    their keys.
+    """
 
     documents: int
     duplicates: int
@@ -230,7 +235,7 @@ class BulkReport:
 
 @dataclass(frozen=True)
 class Stats:
-    """What is in a store."""
+    """Counts of the contents of a store."""
 
     documents: int
     next_id: int
@@ -246,7 +251,7 @@ class Stats:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """What a join did not compare because `max_bucket` cut buckets short."""
+    """The comparisons that a join left out because `max_bucket` cut buckets short."""
 
     buckets: int
     documents: int
@@ -255,7 +260,7 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class StoredDocument:
-    """A stored document as `evict(matching=...)` judges it."""
+    """A stored document, as `evict(matching=...)` passes it to its callable."""
 
     id: int
     key: str | None
@@ -265,8 +270,8 @@ class StoredDocument:
 
 @dataclass(frozen=True)
 class Trimmed:
-    """A text without the paragraphs or lines that stood there before: `dropped` has their indices among the
-    paragraphs or lines of the text. It `is_emptied` if none with a word is left, but there was one.
+    """A text without the paragraphs or lines that have already appeared. `dropped` lists their indices.
+    `is_emptied` is true if the text had parts with words and none remains.
     """
 
     text: str
@@ -276,7 +281,7 @@ class Trimmed:
 
 @dataclass(frozen=True)
 class BandingChoice:
-    """What one number of MinHash values costs and finds: see `tune`.
+    """The cost and the results of one number of MinHash values: see `tune`.
 
     `recall` is the probability that a pair at the threshold is found, `deviation` the standard
     deviation of an estimate there, `candidates` the documents that a query compares, by chance alone.
@@ -294,7 +299,7 @@ class BandingChoice:
 
 @dataclass(frozen=True)
 class TableChoice:
-    """What the SimHash tables for a number of documents cost."""
+    """The cost of the SimHash tables for a number of documents."""
 
     documents: int
     tables: int
@@ -304,7 +309,7 @@ class TableChoice:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What a schema finds of a sample, against all exact similarities of it: see `evaluate`.
+    """How much of a sample a schema finds, compared with all exact similarities: see `evaluate`.
 
     `near_pairs` have an exact similarity of the threshold or more, and `near_found` of these are
     returned; `recall` is their share, and `expected_recall` its value in theory. `precision` is the share

@@ -19,7 +19,7 @@ class _Part:
 
 @dataclass(frozen=True, repr=False)
 class Text(_Part):
-    """How a text becomes a set of features: each `length` units that follow each other are one.
+    """How a text becomes a set of features. A feature is `length` consecutive units.
 
     `unit` is `"words"`, `"characters"` or `"code"` (tokens of program text). Letters are compared in
     lower case and in Unicode form NFC, and white space and punctuation do not matter between words.
@@ -61,13 +61,14 @@ class Text(_Part):
 class MinHash(_Part):
     """MinHash: estimates the Jaccard similarity of sets.
 
-    `values` is how many minima a signature has, 16 to 1,024; more make estimates better. Documents
-    whose similarity reaches `threshold` are near-duplicates; a pair at the threshold is found with
-    the probability `recall`, for which the bands are chosen, unless `bands` and `rows` are given.
-    What is `None` has the library's default (0.8 and 0.95).
+    `values` is the number of minima in a signature, 16 to 1,024; more values give better estimates.
+    Documents whose similarity reaches `threshold` are near-duplicates; a pair at the threshold is found
+    with the probability `recall`, for which the bands are chosen, unless `bands` and `rows` are given.
+    `None` selects the library's default (0.8 and 0.95).
 
-    `kind` is `"functions"`, `"one-pass"`, `"bottom-k"`, `"weighted"`, `"probability"` (weighted by
-    the shares of a document's features), or `"external"` for signatures that are made elsewhere. `value_bits` are the bits that a store keeps of a value.
+    `kind` is `"functions"`, `"one-pass"`, `"bottom-k"`, `"weighted"`, `"probability"` (weighted by the
+    shares of a document's features), or `"external"` for signatures of another program. `value_bits` is
+    the number of bits that a store keeps of a value.
     """
 
     values: int = 128
@@ -84,10 +85,10 @@ class MinHash(_Part):
 @dataclass(frozen=True, repr=False)
 class SimHash(_Part):
     """SimHash: fingerprints of 32, 64 or 128 bits that differ in few bits where documents are nearly
-    identical. No document within `max_distance` bits is missed, nor within another distance that a query asks
-    for. `tables` are groups of blocks, of which a number lead, such as ((5, 2),) for ten tables, in place of those
-    that are chosen. `external` fingerprints, of up to 256 bits, are made elsewhere, such as perceptual hashes of
-    images: see `Signature.from_simhash`.
+    identical. A search finds every document within `max_distance` bits, or within any other distance
+    that a query sets. `tables` sets groups of blocks, each with a number of leading blocks, such as
+    ((5, 2),) for ten tables; otherwise tables are chosen. `external` fingerprints of up to 256 bits
+    come from another program, such as perceptual hashes of images: see `Signature.from_simhash`.
     """
 
     bits: int = 64
@@ -98,13 +99,14 @@ class SimHash(_Part):
 
 @dataclass(frozen=True, repr=False)
 class Containment(_Part):
-    """Keeps hashes of shingles, so that shared passages are found: *is this paragraph in that page?*
+    """Keeps hashes of shingles, by which queries find shared passages: *is this paragraph in that
+    page?*
 
-    `shingle` is how many units (words, characters or tokens, as the schema's `Text` defines) a shingle has.
-    Of each `window` shingles that follow each other the hash of one is kept (8 if it is `None`): every
-    passage of `shingle + window - 1` units that two documents share is found. `scaled` keeps one in so
-    many shingles instead, and promises no passage. With `positions` a store keeps the position of each,
-    and `Overlap.passages` shows where shared passages are in both documents, without their texts.
+    `shingle` is the number of units (words, characters or tokens, as the schema's `Text` defines) in a
+    shingle. One hash is kept of every `window` consecutive shingles (default: 8), so that every passage
+    of `shingle + window - 1` units that two documents share is found. `scaled` keeps one in that number
+    of shingles instead, and guarantees no passage. With `positions`, a store also keeps the position of
+    each, and `Overlap.passages` shows where shared passages are in both documents, without their texts.
     """
 
     shingle: int

@@ -1,8 +1,8 @@
 """The classes of the package `datasketch`, over a store on disk.
 
-A program that changes its import from `datasketch` to `resemblance.datasketch` works as before, with the
-index in a temporary file in place of memory once it is large; with `path=...` it is in a file of yours, each change is
-durable when the call returns, and it is there after a restart:
+A program that changes its import from `datasketch` to `resemblance.datasketch` works as before, except
+that a large index is in a temporary file instead of memory. With `path=...` the index is in your file:
+each change is durable when the call returns, and the index survives a restart:
 
     >>> from resemblance.datasketch import MinHash, MinHashLSH
     >>> lsh = MinHashLSH(threshold=0.8, num_perm=128, path="seen.rsm")
@@ -10,7 +10,7 @@ durable when the call returns, and it is there after a restart:
     >>> lsh.query(minhash)
     ['page/1']
 
-MinHash values are those of datasketch, bit for bit, so that sketches that were kept can be used.
+MinHash values are the same as those of datasketch, bit for bit, so you can use stored sketches.
 `docs/from-datasketch.md` maps every verb and lists the differences.
 """
 

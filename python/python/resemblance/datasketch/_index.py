@@ -1,4 +1,4 @@
-"""What the indexes share: values of either MinHash, and the store."""
+"""The parts that all indexes share: the values of both kinds of MinHash, and the store."""
 
 from __future__ import annotations
 
@@ -57,10 +57,10 @@ def _described(mark: int) -> str:
 
 
 class Index:
-    """A store, in a file of the caller's or a temporary one, for any number of threads.
+    """A store in the caller's file or in a temporary one, for any number of threads.
 
-    A file of the caller's has every change when the call returns. A temporary one is in memory while it is small, and
-    is written in one transaction, which is never waited for.
+    In the caller's file, each change is durable when the call returns. A temporary store is in memory
+    while it is small, and its changes are in one transaction that is never made durable.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class Index:
         self._put("insert", key, minhash, count)
 
     def upsert(self, key: Hashable, minhash: Any) -> None:
-        """Inserts a set in place of the one with this key, if there is one."""
+        """Inserts a set, and replaces the one with this key if it exists."""
         self._put("upsert", key, minhash, None)
 
     def _put(self, verb: str, key: Hashable, minhash: Any, count: int | None) -> None:
@@ -115,11 +115,11 @@ class Index:
         self.write(verb, name, signature, stamp=mark)
 
     def discard(self, key: Hashable) -> bool:
-        """Removes a set, and returns whether it was there."""
+        """Removes a set, and returns whether it existed."""
         return bool(self.write("discard", key_bytes(key)))
 
     def write(self, verb: str, *arguments: Any, **named: Any) -> Any:
-        """Makes a change where changes go."""
+        """Applies a change to the store or the open transaction."""
         with self._lock:
             if self.is_temporary:
                 self.begin()
@@ -173,12 +173,12 @@ class Index:
                 self._open_transaction = None
 
     def read(self) -> Store | Transaction:
-        """Where the newest changes are found."""
+        """The reader that sees the newest changes."""
         with self._lock:
             return self._open_transaction or self.store
 
     def committed(self) -> Store:
-        """The store, with all changes, for what a transaction cannot do."""
+        """The store with all changes committed, for operations that a transaction does not support."""
         with self._lock:
             self.commit()
             return self.store

@@ -12,8 +12,8 @@ from typing import Any
 
 
 def key_bytes(key: Hashable) -> bytes:
-    """A key as the store has it, after a letter for its kind. Equal keys have equal bytes: `1`, `1.0` and `True`, and
-    tuples of the same values. Text and bytes are as they are.
+    """The bytes of a key in the store. They begin with a letter for its kind. Equal keys have equal
+    bytes: `1`, `1.0` and `True`, and tuples of the same values. Text and bytes are unchanged.
     """
     made = _plain_bytes(key)
     if made is not None:
@@ -27,7 +27,7 @@ def key_bytes(key: Hashable) -> bytes:
 
 
 def key_object(key: bytes) -> Hashable:
-    """A key that equals the one that `key_bytes` made these bytes of."""
+    """A key that equals the one from which `key_bytes` made these bytes."""
     kind, rest = key[:1], key[1:]
     if kind == b"s":
         return rest.decode("utf-8", "surrogatepass")

@@ -14,11 +14,11 @@ from ._keys import key_object
 
 
 class MinHashLSHForest:
-    """The nearest sets by their estimates: by bands of two values, or by all signatures where bands would miss
-    some.
+    """Finds the nearest sets by their estimates: by bands of two values, or by all signatures if bands
+    would miss some.
 
-    `l` trees of datasketch's forest find those that share a long prefix. Here nearness decides, and `l`
-    changes nothing but which arguments are refused. A query returns `k` keys if there are that many.
+    The `l` trees of datasketch's forest find sets that share a long prefix. Here nearness decides, and
+    `l` only determines which arguments are refused. A query returns `k` keys if that many exist.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class MinHashLSHForest:
             raise ValueError("The given key has already been added") from error
 
     def index(self) -> None:
-        """Makes all that was added findable, and durable if there is a `path`."""
+        """Makes all added sets visible to queries, and durable if there is a `path`."""
         self._indexed = len(self._index.committed())
 
     def query(self, minhash: Any, k: int) -> list[Hashable]:

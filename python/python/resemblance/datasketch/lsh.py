@@ -62,10 +62,11 @@ class _Keys:
 class MinHashLSH:
     """An index of sets by their MinHash, on disk.
 
-    `path` is the file, which is made if it is not there; without it the index is in memory, and in a temporary file
-    that goes with it once it is large. Any number of threads may use it. Keys are equal where those of a dictionary
-    are, and come back as a key that equals the one that was given. With `recall` the bands are chosen to find that share of the pairs at the threshold; else
-    by datasketch's rule, or as `params` sets them. `hashfunc` and `prepickle` change nothing here.
+    `path` is the file, which is created if it does not exist. Without it the index is in memory, or in
+    a temporary file if it is large. Any number of threads may use it. Keys are equal if they are equal
+    as dictionary keys, and a returned key equals the one that was passed. With `recall`, the bands are
+    chosen to find that share of the pairs at the threshold. Otherwise they follow datasketch's rule, or
+    `params`. `hashfunc` and `prepickle` have no effect.
     """
 
     def __init__(
@@ -114,7 +115,7 @@ class MinHashLSH:
 
     @property
     def store(self) -> Any:
-        """The store with all that is inserted, to be read by its own verbs."""
+        """The store with all inserted sets, for reading with its methods."""
         return self._index.committed()
 
     def _signature(self, minhash: Any) -> Signature:
@@ -155,7 +156,7 @@ class MinHashLSH:
             raise ValueError("The given key does not exist")
 
     def merge(self, other: MinHashLSH, check_overlap: bool = False) -> None:
-        """Inserts all that another index with the same bands has."""
+        """Inserts all sets of another index with the same bands."""
         if type(self) is not type(other) or (self.h, self.b, self.r) != (other.h, other.b, other.r):
             raise ValueError("Cannot merge MinHashLSH with different initialization parameters.")
         if len({self._index.mark, other._index.mark} - {0}) > 1:
@@ -168,7 +169,7 @@ class MinHashLSH:
                 self._index.write("upsert", record.key_bytes, record.signature, stamp=record.stamp)
 
     def insertion_session(self, buffer_size: int = 50_000) -> MinHashLSHInsertionSession:
-        """A group of inserts that is durable together: much quicker than one by one."""
+        """A group of inserts that become durable together, which is much faster than one by one."""
         return MinHashLSHInsertionSession(self, buffer_size)
 
     def deletion_session(self, buffer_size: int = 50_000) -> MinHashLSHDeletionSession:
@@ -199,7 +200,7 @@ class MinHashLSH:
 
     @property
     def hashtables(self) -> list[dict[bytes, set[Hashable]]]:
-        """What is in each bucket of each band. It reads the whole index, and is for looking into it."""
+        """The contents of each bucket of each band, for inspection. Reads the whole index."""
         tables: list[dict[bytes, set[Hashable]]] = [{} for _ in range(self.b)]
         for key in self.keys:
             for bucket, table in zip(self.keys[key], tables):
