@@ -60,7 +60,7 @@ class Index:
     """A store in the caller's file or in a temporary one, for any number of threads.
 
     In the caller's file, each change is durable when the call returns. A temporary store is in memory
-    while it is small, and its changes are in one transaction that is never made durable.
+    while it is small, and its changes share one transaction, for which no call waits.
     """
 
     def __init__(
