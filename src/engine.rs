@@ -28,6 +28,8 @@ pub(crate) type FilterTable = TableDefinition<'static, &'static [u8; 10], &'stat
 pub(crate) const META: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("meta");
 pub(crate) const DOCUMENTS: RowTable = TableDefinition::new("documents");
 pub(crate) const PAYLOADS: RowTable = TableDefinition::new("payloads");
+/// The one table that only some stores have: those that are exact.
+pub(crate) const SETS: RowTable = TableDefinition::new("sets");
 pub(crate) const LANES: TableDefinition<'static, u16, &[u8]> = TableDefinition::new("lanes");
 pub(crate) const RUNS: TableDefinition<'static, u32, &[u8]> = TableDefinition::new("runs");
 pub(crate) const DEAD: RowTable = TableDefinition::new("dead");
@@ -48,6 +50,8 @@ pub(crate) struct ReadTables {
     pub(crate) read: ReadTransaction,
     pub(crate) documents: ReadOnlyTable<u64, &'static [u8]>,
     pub(crate) payloads: ReadOnlyTable<u64, &'static [u8]>,
+    /// `None` in a store without exact sets, or whose kept hashes are these.
+    pub(crate) sets: Option<ReadOnlyTable<u64, &'static [u8]>>,
     pub(crate) keys: ReadOnlyBlocks,
     pub(crate) bands: ReadOnlyBlocks,
     pub(crate) permuted: ReadOnlyBlocks,
@@ -55,8 +59,10 @@ pub(crate) struct ReadTables {
 }
 
 impl ReadTables {
-    pub(crate) fn open(read: ReadTransaction) -> Result<Self> {
+    pub(crate) fn open(read: ReadTransaction, has_sets: bool) -> Result<Self> {
+        let open_sets = || read.open_table(SETS).engine();
         Ok(Self {
+            sets: has_sets.then(open_sets).transpose()?,
             documents: read.open_table(DOCUMENTS).engine()?,
             payloads: read.open_table(PAYLOADS).engine()?,
             keys: read.open_table(KEYS).engine()?,
@@ -68,11 +74,14 @@ impl ReadTables {
     }
 }
 
-/// Does something with the definition of each table of a store, whose keys are of different types.
+/// Does something with the definition of each table of a store of a schema, whose keys are of different types.
 macro_rules! for_each_table {
-    ($table:ident => $work:expr) => {
+    ($schema:expr, $table:ident => $work:expr) => {
         for_each_table!(@ $table => $work,
             META LANES RUNS DOCUMENTS PAYLOADS DEAD EQUAL KEYS BANDS PERMUTED FILTERS);
+        if $schema.has_sets() {
+            for_each_table!(@ $table => $work, SETS);
+        }
     };
     (@ $table:ident => $work:expr, $($definition:ident)+) => {$(
         let $table = $crate::engine::$definition;

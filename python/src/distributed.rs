@@ -120,8 +120,8 @@ impl PairRule {
         let pairs = pair_rows(py, rows.len(), &a, &b, &shares_band)?;
         let scores = released(py, || {
             let decoded = rows.iter().map(|row| self.parts.codec.decode(row));
-            let signatures = decoded.collect::<Result<Vec<_>, _>>()?;
-            Ok(self.scores(&signatures, &pairs, |_, _| None))
+            let signatures = decoded.collect::<Result<Vec<_>, Error>>()?;
+            self.scores(&signatures, &pairs, |_, _| None)
         })?;
         Ok(score_columns(&scores))
     }
@@ -153,7 +153,7 @@ impl PairRule {
                 let (a, b) = features.get(a).zip(features.get(b))?;
                 Some(jaccard_of_sorted(a, b))
             };
-            Ok(self.scores(&signatures, &pairs, exact))
+            self.scores(&signatures, &pairs, exact)
         })?;
         Ok(score_columns(&scores))
     }
@@ -186,7 +186,7 @@ impl PairRule {
         signatures: &[Signature],
         pairs: &[PairRow],
         exact: impl Fn(usize, usize) -> Option<f64>,
-    ) -> Vec<PairScore> {
+    ) -> Result<Vec<PairScore>, Error> {
         let score = |pair: &PairRow| {
             let (a, b) = signatures.get(pair.a).zip(signatures.get(pair.b))?;
             let exact = exact(pair.a, pair.b);

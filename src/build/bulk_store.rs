@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use crate::engine::{
-    DOCUMENTS, EngineResult, META, PAYLOADS, RUNS, ReadableTable, ReadableTableMetadata, SyncAhead,
-    TableHandle, WriteTransaction, catch_engine_panic, commit_without_sync,
+    DOCUMENTS, EngineResult, META, PAYLOADS, RUNS, ReadableTable, ReadableTableMetadata, SETS,
+    SyncAhead, TableHandle, WriteTransaction, catch_engine_panic, commit_without_sync,
 };
 use crate::error::{Error, Result};
 use crate::format::{
@@ -22,7 +22,7 @@ use crate::state::document_codes;
 use crate::threads::spawn;
 use crate::types::{Document, DocumentId};
 use crate::write::{
-    DocumentRows, EqualCollector, append_rows, filter_shape, remove_rows, run_tables,
+    DocumentRows, DocumentTables, EqualCollector, append_rows, filter_shape, run_tables,
 };
 use resemblance_sketch::lanes::{LaneCode, hash_key};
 use resemblance_sketch::schema::Schema;
@@ -156,7 +156,10 @@ impl BulkStore {
                 let payloads = rows.iter();
                 let mut payloads =
                     payloads.filter_map(|(id, rows)| Some((*id, rows.payload.as_deref()?)));
-                append_rows(&write, PAYLOADS, &mut payloads)
+                append_rows(&write, PAYLOADS, &mut payloads)?;
+                let sets = rows.iter();
+                let mut sets = sets.filter_map(|(id, rows)| Some((*id, rows.set.as_deref()?)));
+                append_rows(&write, SETS, &mut sets)
             });
             result.map(|()| rows)
         })?);
@@ -226,9 +229,7 @@ impl BulkStore {
     /// Takes a document's rows out. None of its postings may be written.
     pub(crate) fn remove(&mut self, id: u64) -> Result<()> {
         let had_payload = self.in_tables(|write| {
-            let mut documents = write.open_table(DOCUMENTS).engine()?;
-            let mut payloads = write.open_table(PAYLOADS).engine()?;
-            let removed = remove_rows(&mut documents, &mut payloads, id)?;
+            let removed = DocumentTables::open(write, &self.store.context)?.remove(id)?;
             removed.ok_or_else(|| no_row(DOCUMENTS.name(), id, 1))
         })?;
         let payloads = self.payloads.checked_sub(u64::from(had_payload));
@@ -287,7 +288,10 @@ impl BulkStore {
         let descriptor = whole_run(&self.store.context, RUN, &state, lanes);
         let has_run = descriptor.is_some();
         self.in_tables(|write| {
-            for (rows, expected) in [(DOCUMENTS, documents), (PAYLOADS, payloads)] {
+            let sets = (SETS, documents);
+            let tables = [(DOCUMENTS, documents), (PAYLOADS, payloads)].into_iter();
+            let has_sets = self.store.context.schema.has_sets();
+            for (rows, expected) in tables.chain(has_sets.then_some(sets)) {
                 let table = rows.name();
                 let rows = write.open_table(rows).engine()?.len().engine()?;
                 invariant!(

@@ -5,9 +5,9 @@ use std::path::Path;
 
 use crate::build::bulk_store::{whole_run, write_run_and_state, write_whole_lane};
 use crate::engine::{
-    BANDS, DEAD, DOCUMENTS, EQUAL, EngineResult, FILTERS, KEYS, Key, LANES, META, PAYLOADS,
-    PERMUTED, PanicSafe, RUNS, Table, TableDefinition, WriteTransaction, catch_engine_panic,
-    file_size, verify_pages,
+    BANDS, DEAD, DOCUMENTS, EQUAL, EngineResult, FILTERS, KEYS, Key, LANES, META, PERMUTED,
+    PanicSafe, RUNS, Table, TableDefinition, WriteTransaction, catch_engine_panic, file_size,
+    verify_pages,
 };
 use crate::error::{Error, Result};
 use crate::format::{DocumentRow, LaneRow, LaneSummary, Posting, State, header};
@@ -17,7 +17,7 @@ use crate::state::OpenStore;
 use crate::state::document_codes;
 use crate::state::{SharedContext, Version, may_write};
 use crate::types::{Phase, Watch};
-use crate::write::{EqualCollector, remove_rows};
+use crate::write::{DocumentTables, EqualCollector};
 use resemblance_sketch::lanes::LaneCode;
 use resemblance_sketch::schema::{Rebanding, Schema};
 
@@ -164,10 +164,9 @@ impl RebandStore {
 
     /// Removes the rows of deleted documents, if any are left.
     fn remove_deleted(&self, write: &WriteTransaction) -> Result<()> {
-        let mut documents = write.open_table(DOCUMENTS).engine()?;
-        let mut payloads = write.open_table(PAYLOADS).engine()?;
+        let mut tables = DocumentTables::open(write, &self.context)?;
         for id in self.version.deleted.ids() {
-            remove_rows(&mut documents, &mut payloads, id)?;
+            tables.remove(id)?;
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Rows of the tables `documents` and `payloads`.
+//! Rows of the tables `documents`, `payloads` and `sets`.
 
 use std::borrow::Cow;
 
@@ -10,12 +10,14 @@ use crate::format::checksum;
 use crate::format::kept_hashes::{self, PackedHashes, PackedPositions};
 use crate::invariant::OrBug;
 use crate::types::Document;
+use resemblance_sketch::exact::ExactSet;
 use resemblance_sketch::fingerprint::Fingerprint;
 use resemblance_sketch::lanes::hash_key;
 use resemblance_sketch::sketch::{KeptHashes, KeptShingle, RecipeMark, Signature, ValueLayout};
 
 pub(crate) const DOCUMENTS: &str = "documents";
 pub(crate) const PAYLOADS: &str = "payloads";
+pub(crate) const SETS: &str = "sets";
 
 /// The kind is the lower half of the first byte, the flags are the upper one.
 const KIND: u8 = 1;
@@ -140,6 +142,29 @@ pub(crate) fn decode_payload(id: u64, bytes: &[u8]) -> Result<&[u8]> {
     }
 }
 
+/// Encodes the row of an exact set.
+pub(crate) fn encode_set(id: u64, set: &ExactSet, shape: &Shape) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    kept_hashes::encode_set(set, shape.are_samples, &mut bytes)?;
+    checksum::seal(SETS, &id.to_be_bytes(), &mut bytes);
+    Ok(bytes)
+}
+
+/// # Errors
+/// [`Error::Corrupt`] for a wrong checksum, and for anything that is not a set.
+pub(crate) fn decode_set(id: u64, bytes: &[u8], shape: &Shape) -> Result<ExactSet> {
+    let body = checksum::open(SETS, &id.to_be_bytes(), bytes)?;
+    let set = kept_hashes::split_set(body, shape.are_samples);
+    let whole = set.and_then(|(set, rest)| rest.is_empty().then_some(set));
+    whole.ok_or_else(|| row_error(SETS, id, body))
+}
+
+/// Returns the number of features of the set in a row, before its checksum is looked at.
+pub(crate) fn set_count(id: u64, bytes: &[u8]) -> Result<usize> {
+    let count = kept_hashes::set_count(bytes);
+    Ok(count.ok_or_else(|| row_error(SETS, id, bytes))? as usize)
+}
+
 /// The parts of the signatures of a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Shape {
@@ -152,6 +177,9 @@ pub(crate) struct Shape {
     pub(crate) has_kept_hashes: bool,
     /// True if these have positions.
     pub(crate) has_positions: bool,
+    /// True if an exact set follows: in streams and wherever a signature stands alone, not in rows of
+    /// `documents`. It has weights if the values are samples.
+    pub(crate) has_set: bool,
 }
 
 impl Shape {
@@ -218,6 +246,12 @@ pub(super) fn encode_body(
     if shape.has_positions {
         kept_hashes::encode_positions(signature.kept_shingles(), &mut bytes)?;
     }
+    if shape.has_set {
+        let set = signature
+            .exact_set()
+            .or_bug("the exact set of a signature")?;
+        kept_hashes::encode_set(set, shape.are_samples, &mut bytes)?;
+    }
     Ok(bytes)
 }
 
@@ -228,13 +262,20 @@ pub(crate) fn decode_body<'a>(
     shape: &Shape,
     recipe: RecipeMark,
 ) -> Option<(RowHead<'a>, Signature)> {
-    let row = DocumentRow::fields(bytes, shape)?;
-    let signature = row.to_signature(recipe);
+    let (row, rest) = DocumentRow::split(bytes, shape)?;
+    let (set, rest) = match shape.has_set {
+        true => {
+            kept_hashes::split_set(rest, shape.are_samples).map(|(set, rest)| (Some(set), rest))?
+        }
+        false => (None, rest),
+    };
+    let signature = row.to_signature(recipe).with_set(set);
     let kept = signature.bottom_k().into_iter();
     let mut hashes = kept.flat_map(|hashes| hashes.windows(2));
     let shingles = signature.placed_shingles().into_iter();
     let mut placed = shingles.flat_map(|placed| placed.windows(2));
-    let is_ours = hashes.all(|pair| pair.first() < pair.last())
+    let is_ours = rest.is_empty()
+        && hashes.all(|pair| pair.first() < pair.last())
         && placed.all(|pair| pair.first().map(|it| it.0) < pair.last().map(|it| it.0))
         && encode_body(&row.head, &signature, shape).is_ok_and(|body| body == bytes);
     is_ours.then_some((row.head, signature))
@@ -268,6 +309,12 @@ impl<'a> DocumentRow<'a> {
     }
 
     fn fields(bytes: &'a [u8], shape: &Shape) -> Option<Self> {
+        let (row, rest) = Self::split(bytes, shape)?;
+        rest.is_empty().then_some(row)
+    }
+
+    /// Splits a row off the front of `bytes`, and returns what is behind it, too.
+    fn split(bytes: &'a [u8], shape: &Shape) -> Option<(Self, &'a [u8])> {
         let (head, signature) = RowHead::split(bytes)?;
         let (values, rest) = match shape.values {
             Some(layout) => split_values(layout, signature)?,
@@ -286,7 +333,8 @@ impl<'a> DocumentRow<'a> {
             true => PackedPositions::split(rest, kept.count())?,
             false => (PackedPositions::default(), rest),
         };
-        rest.is_empty().then_some(Self {
+        let (signature, rest) = signature.split_at_checked(signature.len() - rest.len())?;
+        let row = Self {
             head,
             shape: *shape,
             signature,
@@ -294,7 +342,8 @@ impl<'a> DocumentRow<'a> {
             fingerprint,
             kept,
             positions,
-        })
+        };
+        Some((row, rest))
     }
 
     /// Encodes the row with another head.
@@ -321,6 +370,11 @@ impl<'a> DocumentRow<'a> {
     /// Returns the number of kept hashes; 0 without containment.
     pub(crate) fn kept_count(&self) -> u32 {
         self.kept.count()
+    }
+
+    /// Returns the kept hashes, where they are the exact set.
+    pub(crate) fn kept_set(&self) -> ExactSet {
+        ExactSet::from_sorted(self.kept.iter().collect(), Vec::new())
     }
 
     /// Returns the kept shingles in the order of the document; none without positions.

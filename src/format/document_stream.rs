@@ -280,10 +280,8 @@ impl<R: Read> StreamReader<R> {
         }
         let header = StreamHeader::decode(&stream.body)?;
         let shape = shape_of(&header.schema);
-        let kept_limit_bytes = match shape.has_kept_hashes {
-            true => KEPT_LIMIT_BYTES,
-            false => 0,
-        };
+        let packed_parts = usize::from(shape.has_kept_hashes) + usize::from(shape.has_set);
+        let kept_limit_bytes = packed_parts * KEPT_LIMIT_BYTES;
         stream.limit_bytes = DOCUMENT_HEAD_BYTES
             + ROW_FIELDS_BYTES
             + KEY_LIMIT_BYTES

@@ -20,8 +20,11 @@ pub(crate) const TOMBSTONE_CHANGES: &str = "tombstone_changes";
 /// The bit of `refuse` of a store whose features have weights, in the row `weights`.
 pub(crate) const HAS_WEIGHTS: u64 = 1 << 8;
 
+/// The bit of `refuse` of a store with the table `sets`.
+pub(crate) const HAS_SETS: u64 = 1 << 9;
+
 /// The bits of `refuse` that this release knows.
-const KNOWN_FEATURES: u64 = HAS_WEIGHTS;
+const KNOWN_FEATURES: u64 = HAS_WEIGHTS | HAS_SETS;
 
 /// The version of the file format that this release writes; it also reads all older ones.
 ///
@@ -95,6 +98,11 @@ impl Header {
     /// Returns true if the store has weights of features.
     pub(crate) fn has_weights(&self) -> bool {
         self.refuse & HAS_WEIGHTS != 0
+    }
+
+    /// Returns true if the store has the table `sets`.
+    pub(crate) fn has_sets(&self) -> bool {
+        self.refuse & HAS_SETS != 0
     }
 
     /// Checks that this release may open the file. Returns false if for reading only.

@@ -1,8 +1,9 @@
-//! The kept hashes of a signature, and their positions, packed.
+//! The kept hashes of a signature, and their positions, packed; and exact sets, which are packed alike.
 
-use super::bits::{fields, mask, pack, read_word, width_of};
+use super::bits::{fields, mask, pack, read_word, take, width_of};
 use crate::error::Result;
-use crate::invariant::{OrBug, at_mut};
+use crate::invariant::{OrBug, at_mut, invariant};
+use resemblance_sketch::exact::ExactSet;
 use resemblance_sketch::sketch::{KEPT_HASH_BITS, KeptShingle};
 
 /// Bytes of the count in front.
@@ -58,6 +59,12 @@ impl<'a> PackedHashes<'a> {
     /// Splits the hashes off the front of `bytes`; `None` if they are not ascending hashes. Returns
     /// the bytes behind them, too.
     pub(super) fn split(bytes: &'a [u8]) -> Option<(Self, &'a [u8])> {
+        let (packed, rest) = Self::split_unchecked(bytes)?;
+        packed.is_valid().then_some((packed, rest))
+    }
+
+    /// Like [`split`](Self::split), but does not look whether the hashes ascend.
+    fn split_unchecked(bytes: &'a [u8]) -> Option<(Self, &'a [u8])> {
         let (count, rest) = bytes.split_first_chunk::<COUNT_BYTES>()?;
         let count = u32::from_le_bytes(*count);
         if count == 0 {
@@ -67,8 +74,16 @@ impl<'a> PackedHashes<'a> {
         let (low, rest) = rest.split_at_checked(low_bytes)?;
         let unary_bytes = usize::try_from(unary_bits(count).div_ceil(8)).ok()?;
         let (unary, rest) = rest.split_at_checked(unary_bytes)?;
-        let packed = Self { count, low, unary };
-        packed.is_valid().then_some((packed, rest))
+        Some((Self { count, low, unary }, rest))
+    }
+
+    /// Returns the hashes; `None` if they do not ascend, or a one is missing or left.
+    fn ascending(self) -> Option<Vec<u64>> {
+        let hashes: Vec<u64> = self.iter().collect();
+        let ones: u32 = self.unary.iter().map(|byte| byte.count_ones()).sum();
+        let do_ascend = hashes.is_sorted_by(|a, b| a < b)
+            && hashes.last().is_none_or(|last| last >> KEPT_HASH_BITS == 0);
+        (do_ascend && hashes.len() == self.count as usize && ones == self.count).then_some(hashes)
     }
 
     /// Returns true if there is a one for each hash, and the hashes ascend.
@@ -98,6 +113,56 @@ impl<'a> PackedHashes<'a> {
         let hash = move |((position, index), low)| (position - index) << low_bits | low;
         uppers.zip(low).map(hash).take(self.count as usize)
     }
+}
+
+/// Appends an exact set: its hashes and, if it has weights, these without the low bits that are 0 in
+/// all of them.
+pub(super) fn encode_set(set: &ExactSet, is_weighted: bool, bytes: &mut Vec<u8>) -> Result<()> {
+    encode(set.hashes(), bytes)?;
+    let weights = set.weights();
+    let (found, expected) = (weights.len(), usize::from(is_weighted) * set.hashes().len());
+    invariant!(
+        found == expected,
+        "a set has {found} weights, expected {expected}"
+    );
+    let all = weights.iter().fold(0, |all, weight| all | weight);
+    if all > 0 {
+        let shift = all.trailing_zeros();
+        let width = width_of(all >> shift);
+        bytes.extend_from_slice(&[shift as u8, width as u8]);
+        let fields = weights.iter().map(|weight| weight >> shift);
+        pack(bytes, width, weights.len(), fields);
+    }
+    Ok(())
+}
+
+/// Splits an exact set off the front of `bytes`; `None` if they are not as they are encoded. Returns
+/// the bytes behind it, too.
+pub(super) fn split_set(bytes: &[u8], is_weighted: bool) -> Option<(ExactSet, &[u8])> {
+    let (packed, mut rest) = PackedHashes::split_unchecked(bytes)?;
+    let hashes = packed.ascending()?;
+    let mut weights = Vec::new();
+    if is_weighted && !hashes.is_empty() {
+        let [shift, width] = take(&mut rest)?;
+        if width == 0 || shift > 63 || width > 64 - shift {
+            return None;
+        }
+        let packed_bytes = packed_bytes(hashes.len() as u64, width.into());
+        let (packed, behind) = rest.split_at_checked(usize::try_from(packed_bytes).ok()?)?;
+        weights.extend(fields(packed, width.into()).take(hashes.len()));
+        let all = weights.iter().fold(0, |all, field| all | field);
+        if all & 1 == 0 || width_of(all) != u32::from(width) || weights.contains(&0) {
+            return None;
+        }
+        weights.iter_mut().for_each(|field| *field <<= shift);
+        rest = behind;
+    }
+    Some((ExactSet::from_sorted(hashes, weights), rest))
+}
+
+/// Returns the number of hashes of a packed set.
+pub(super) fn set_count(bytes: &[u8]) -> Option<u32> {
+    Some(u32::from_le_bytes(*bytes.first_chunk::<COUNT_BYTES>()?))
 }
 
 /// The most bits of a position. No document has 2^47 shingles.
@@ -281,6 +346,33 @@ mod tests {
         }
         let (packed, rest) = PackedPositions::split(&[9], 0).unwrap();
         assert_eq!((packed.shingles(&[]), rest), (vec![], &[9][..]));
+    }
+
+    #[test]
+    fn exact_sets_round_trip_and_refuse_other_bytes() {
+        let hashes = |count: u64| -> Vec<u64> { (0..count).map(|n| n * n * 977 + n).collect() };
+        for count in [0, 1, 2, 64, 700] {
+            for weighed in [None, Some(1_u64 << 16), Some(3), Some(7 << 40)] {
+                let is_weighted = weighed.is_some();
+                let weigh =
+                    |unit: u64| (0..count).map(|n| (n % 5 + 1) * unit).collect::<Vec<u64>>();
+                let weights = weighed.map(weigh).unwrap_or_default();
+                let set = ExactSet::from_sorted(hashes(count), weights);
+                let mut bytes = Vec::new();
+                encode_set(&set, is_weighted, &mut bytes).unwrap();
+                bytes.push(9);
+                assert_eq!(split_set(&bytes, is_weighted), Some((set, &[9][..])));
+                assert_eq!(set_count(&bytes), Some(count as u32));
+                for end in 0..bytes.len() - 1 {
+                    assert_eq!(split_set(&bytes[..end], is_weighted), None, "{count} {end}");
+                }
+            }
+        }
+        for hashes in [&[5, 5][..], &[1 << 43, 1 << 43], &[9, 8]] {
+            let mut bytes = Vec::new();
+            encode(hashes, &mut bytes).unwrap();
+            assert_eq!(split_set(&bytes, false), None);
+        }
     }
 
     #[test]

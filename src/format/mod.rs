@@ -25,8 +25,8 @@ pub(crate) use block_encoder::encode_if;
 pub(crate) use deleted_chunk::DEAD;
 pub(crate) use deleted_chunk::{CHUNK_DOCUMENTS, DeletedChunk, TombstoneChanges};
 pub(crate) use document_row::{
-    DOCUMENTS, DocumentRow, PAYLOADS, RowHead, Shape, decode_body, decode_payload, encode_document,
-    encode_payload, encode_signature, no_row,
+    DOCUMENTS, DocumentRow, PAYLOADS, RowHead, SETS, Shape, decode_body, decode_payload,
+    decode_set, encode_document, encode_payload, encode_set, encode_signature, no_row, set_count,
 };
 pub(crate) use document_stream::{StreamDocument, StreamHeader, StreamReader, StreamWriter};
 #[cfg(any(test, fuzzing))]

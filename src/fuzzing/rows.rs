@@ -1,11 +1,11 @@
-//! Rows of the tables `documents`, `payloads`, `dead`, `equal` and `filters`.
+//! Rows of the tables `documents`, `payloads`, `sets`, `dead`, `equal` and `filters`.
 
 use std::collections::BTreeSet;
 
 use crate::format::{
     CHUNK_DOCUMENTS, DEAD, DOCUMENTS, DeletedChunk, DocumentRow, EQUAL, EqualChunk, FILTERS,
-    FilterPiece, FilterShape, PAYLOADS, Shape, decode_payload, encode_document, encode_payload,
-    filter_key,
+    FilterPiece, FilterShape, PAYLOADS, SETS, Shape, decode_payload, decode_set, encode_document,
+    encode_payload, encode_set, filter_key, set_count,
 };
 use crate::fuzzing::Input;
 use resemblance_sketch::sketch::{RecipeMark, ValueLayout, mix64};
@@ -24,9 +24,29 @@ pub fn rows(data: &[u8]) {
 
 fn payload(input: &mut Input<'_>) {
     let id = input.number(8);
+    if id % 4 == 3 {
+        return set(id, input);
+    }
     for value in input.values(PAYLOADS, &id.to_be_bytes()) {
         if let Ok(payload) = decode_payload(id, &value) {
             assert_eq!(encode_payload(id, payload).unwrap(), value);
+        }
+    }
+}
+
+/// A set is written in one form alone.
+fn set(id: u64, input: &mut Input<'_>) {
+    for are_samples in [false, true] {
+        let shape = Shape {
+            are_samples,
+            ..Shape::default()
+        };
+        for value in input.values(SETS, &id.to_be_bytes()) {
+            if let Ok(set) = decode_set(id, &value, &shape) {
+                let again = encode_set(id, &set, &shape).unwrap();
+                assert_eq!(decode_set(id, &again, &shape).unwrap(), set);
+                assert_eq!(set_count(id, &again).unwrap(), set.hashes().len());
+            }
         }
     }
 }
@@ -57,6 +77,7 @@ fn shape(input: &mut Input<'_>) -> Shape {
         fingerprint_bits,
         has_kept_hashes: kind > 5,
         has_positions: kind > 6,
+        has_set: false,
     }
 }
 

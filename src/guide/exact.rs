@@ -11,6 +11,8 @@
 //! [`Pair::is_exact`](crate::Pair::is_exact) are true where it answered.
 //! [`Sketcher::feature_hashes`](crate::Sketcher::feature_hashes) makes the sets to compare.
 //!
+//! Without the documents, a store of a schema that is [exact](crate::SchemaBuilder::exact) does the same: it keeps the sets.
+//!
 //! Verification makes the precision 1. It leaves the recall as it is: a pair that shares no band is still not a
 //! candidate.
 //!

@@ -331,6 +331,25 @@ impl<'a, A> Join<'a, A> {
     }
 }
 
+impl<A> Join<'_, A> {
+    /// Returns the similarity that decides in the place of the estimate: the caller's and, where it is
+    /// unknown, that of the sets of an exact store.
+    fn verification(&self) -> Option<Arc<PairSimilarity>> {
+        let (source, verify) = (Arc::clone(&self.source), self.verify.clone());
+        if source.context().exact.is_none() {
+            return verify;
+        }
+        let floor = self.similarity_floor();
+        Some(Arc::new(move |a, b| {
+            let known = verify.as_ref().map_or(Ok(None), |verify| verify(a, b))?;
+            match known {
+                Some(similarity) => Ok(Some(similarity)),
+                None => source.set_similarity(a.get(), b.get(), floor),
+            }
+        }))
+    }
+}
+
 impl Join<'_, Pairs> {
     /// Begins the search. The pairs are found while they are iterated over.
     ///
@@ -339,8 +358,9 @@ impl Join<'_, Pairs> {
     /// [`Error::InvalidParameter`] for bounds outside the schema and for an option out of its
     /// range; if the file cannot be read, the iterator returns an error and ends.
     pub fn run(self) -> Result<Pairs> {
+        let verify = self.verification();
         let pairs = Pairs::new(self.source, self.options, false)?;
-        Ok(match self.verify {
+        Ok(match verify {
             Some(verify) => pairs.verified(verify),
             None => pairs,
         })
@@ -392,11 +412,11 @@ impl<'a> Join<'a, Clusters> {
     /// [`Error::Corrupt`] and [`Error::Io`] if the file cannot be read; any error of the closure;
     /// [`Error::Stopped`] if the progress callback stops the search.
     pub fn run(self) -> Result<Clusters> {
+        let verify = self.verification();
         let watch = watch("the search for clusters", self.on_progress);
         let documents = self.source.len();
-        let is_verified = self.verify.is_some();
-        let pairs = Pairs::new(self.source, self.options, !is_verified)?;
-        watch.run(|watch| match self.verify {
+        let pairs = Pairs::new(self.source, self.options, verify.is_none())?;
+        watch.run(|watch| match verify {
             Some(verify) => Clusters::from_verified(pairs.unverified(), verify, documents, watch),
             None => Clusters::from_pairs(pairs, documents, watch),
         })

@@ -59,6 +59,10 @@ pub(crate) trait JoinSource: Send + Sync {
         threads: usize,
     ) -> Result<Arc<SignatureBatch>>;
 
+    /// Returns how similar the exact sets of two documents are; `None` unless the schema is exact. For a
+    /// similarity below the floor it may return any number below it.
+    fn set_similarity(&self, a: u64, b: u64, floor: f64) -> Result<Option<f64>>;
+
     /// Shows the notes about equal documents of a chunk of ids.
     fn notes(&self, chunk: u64, visit: &mut VisitNotes<'_>) -> Result<()>;
 
@@ -113,6 +117,11 @@ impl JoinSource for SnapshotView {
         threads: usize,
     ) -> Result<Arc<SignatureBatch>> {
         SignatureBatch::load(self, ids, with_codes, threads).map(Arc::new)
+    }
+
+    fn set_similarity(&self, a: u64, b: u64, floor: f64) -> Result<Option<f64>> {
+        let context = self.context();
+        context.run_checked(|| self.view().similarity_of_sets(a, b, floor))
     }
 
     fn notes(&self, chunk: u64, visit: &mut VisitNotes<'_>) -> Result<()> {

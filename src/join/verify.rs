@@ -34,7 +34,7 @@ pub struct Pair {
     /// without MinHash in the schema, unless the pair was verified.
     pub similarity: Option<f64>,
     /// True if the similarity is exact: the closure of [`Join::verify`](crate::Join::verify)
-    /// returned it for this pair. Otherwise it is an estimate.
+    /// returned it for this pair, or the schema is [exact](crate::SchemaBuilder::exact). Otherwise it is an estimate.
     pub is_exact: bool,
     /// The Hamming distance of the fingerprints; `None` without SimHash in the schema.
     pub distance: Option<u32>,

@@ -153,10 +153,10 @@ fn check_tables(snapshot: &SnapshotView) -> Result<()> {
     if flags != 0 {
         return Err(Error::UnknownFeatures { flags });
     }
-    let mut known = Vec::new();
-    for_each_table!(table => known.push(table.name()));
+    let mut known: Vec<String> = Vec::new();
+    for_each_table!(snapshot.schema(), table => known.push(table.name().to_owned()));
     let mut tables = read.list_tables().engine()?;
-    match tables.find(|table| !known.contains(&table.name())) {
+    match tables.find(|table| known.iter().all(|known| known != table.name())) {
         None => Ok(()),
         Some(table) => {
             let place = format!("table {}", table.name());
@@ -170,7 +170,7 @@ fn check_tables(snapshot: &SnapshotView) -> Result<()> {
 pub(super) fn row_count(snapshot: &SnapshotView) -> Result<u64> {
     let read = &snapshot.inner.tables()?.read;
     let mut rows = 0_u64;
-    for_each_table!(table => {
+    for_each_table!(snapshot.schema(), table => {
         let count = read.open_table(table).engine()?.len().engine()?;
         rows = rows.saturating_add(count);
     });
@@ -254,7 +254,7 @@ impl StoreCopy<'_, '_> {
     }
 
     fn all_tables(&mut self) -> Result<()> {
-        for_each_table!(table => self.table(table)?);
+        for_each_table!(self.snapshot.schema(), table => self.table(table)?);
         Ok(())
     }
 

@@ -10,7 +10,7 @@ use serde::{Serialize, Serializer};
 
 use crate::engine::{
     DOCUMENTS, EngineResult, FILTERS, Key, PAYLOADS, ReadTransaction, ReadableTable,
-    ReadableTableMetadata, TableDefinition, TableHandle, file_size, for_each_table,
+    ReadableTableMetadata, SETS, TableDefinition, TableHandle, file_size, for_each_table,
 };
 use crate::error::Result;
 use crate::format::RunDescriptor;
@@ -455,7 +455,8 @@ fn droppable_bytes(snapshot: &SnapshotView, tables: &[TableStats]) -> u64 {
         let table = tables.iter().find(|table| table.name == name);
         table.map_or(0, TableStats::total_bytes)
     };
-    let row_bytes = bytes_of(DOCUMENTS.name()) + bytes_of(PAYLOADS.name());
+    let rows_of = [DOCUMENTS, PAYLOADS, SETS].map(|table| bytes_of(table.name()));
+    let row_bytes: u64 = rows_of.iter().sum();
     let rows = dead_rows(tables, committed.state.documents);
     let share = rows as f64 / (committed.state.documents + rows).max(1) as f64;
     let dead_rows = (row_bytes as f64 * share) as u64;
@@ -590,7 +591,7 @@ fn all_table_stats(snapshot: &SnapshotView, watch: &mut Watch<'_>) -> Result<Vec
         watch,
     };
     let mut stats = Vec::new();
-    for_each_table!(table => stats.push(rows.table_stats(table)?));
+    for_each_table!(snapshot.schema(), table => stats.push(rows.table_stats(table)?));
     rows.watch
         .report(Phase::CountingRows, rows.done, rows.total)?;
     Ok(stats)

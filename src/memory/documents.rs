@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::build::{DuplicateKeys, OneOfEachKey};
 use crate::error::Result;
-use crate::format::{Posting, RowHead};
+use crate::format::{Posting, RowHead, decode_set};
 use crate::index::sort_by_number;
 use crate::invariant::{OrBug, at};
 use crate::join::{
@@ -15,8 +15,9 @@ use crate::join::{
 use crate::memory::row_arena::RowArena;
 use crate::options::StoreOptions;
 use crate::read::PostingTable;
-use crate::state::{SharedContext, Tombstones};
+use crate::state::{SetPlace, SharedContext, Tombstones};
 use crate::types::{Document, DocumentId, Record};
+use resemblance_sketch::exact::ExactSet;
 use resemblance_sketch::lanes::hash_key;
 use resemblance_sketch::schema::Schema;
 use resemblance_sketch::sketch::{EmptyDocuments, Signature};
@@ -31,6 +32,8 @@ pub(super) struct MemoryDocuments {
     signatures: Arc<SignatureBatch>,
     /// The head of each document's row, and its payload.
     rows: RowArena,
+    /// The exact set of each document, if the schema is exact.
+    sets: RowArena,
     /// The codes of the keys.
     keys: Vec<Posting>,
     /// Documents whose key another one has.
@@ -44,6 +47,7 @@ impl MemoryDocuments {
             signatures: Arc::new(SignatureBatch::with_codes(&context)),
             context,
             rows: RowArena::default(),
+            sets: RowArena::default(),
             keys: Vec::new(),
             left_out: Tombstones::default(),
         })
@@ -69,6 +73,9 @@ impl MemoryDocuments {
         RowHead::new(document, signature.is_empty()).append_to(&mut row)?;
         row.extend_from_slice(&document.payload);
         self.rows.push(&row);
+        if let Some(set) = self.context.any_set_row(id, signature)? {
+            self.sets.push(&set);
+        }
         if let Some(key) = document.key() {
             let code = hash_key(key);
             self.keys.push(Posting { code, id });
@@ -85,7 +92,8 @@ impl MemoryDocuments {
     pub(super) fn size_bytes(&self) -> u64 {
         let each =
             SignatureBatch::document_bytes(&self.context) + size_of::<Posting>() + WORKING_BYTES;
-        self.rows.size_bytes() as u64 + self.taken() * each as u64
+        let rows = self.rows.size_bytes() + self.sets.size_bytes();
+        rows as u64 + self.taken() * each as u64
     }
 
     /// Leaves out documents whose key another one has, and returns their ids, ascending.
@@ -112,7 +120,17 @@ impl MemoryDocuments {
 
     pub(super) fn signature(&self, id: u64) -> Result<Signature> {
         let slot = self.signatures.slot(id)?;
-        self.signatures.to_signature(&self.context, slot)
+        let signature = self.signatures.to_signature(&self.context, slot)?;
+        let set = match self.context.exact {
+            Some(SetPlace::Table) => Some(self.set(id)?),
+            _ => None,
+        };
+        Ok(signature.with_set(set))
+    }
+
+    /// Returns the exact set of a document.
+    fn set(&self, id: u64) -> Result<ExactSet> {
+        decode_set(id, self.sets.row(id)?, self.context.shape())
     }
 
     /// All documents, with their signatures.
@@ -194,6 +212,14 @@ impl JoinSource for MemoryDocuments {
 
     fn signatures(&self, _: &[u64], _: bool, _: usize) -> Result<Arc<SignatureBatch>> {
         Ok(Arc::clone(&self.signatures))
+    }
+
+    fn set_similarity(&self, a: u64, b: u64, floor: f64) -> Result<Option<f64>> {
+        if self.context.exact.is_none() {
+            return Ok(None);
+        }
+        let (a, b) = (self.set(a)?, self.set(b)?);
+        self.context.compare_sets(&a, &b, floor).map(Some)
     }
 
     fn notes(&self, _: u64, visit: &mut VisitNotes<'_>) -> Result<()> {

@@ -23,6 +23,7 @@ pub(super) struct MemoryIndex {
     documents: RowArena,
     /// Payloads; empty for a document without one.
     payloads: RowArena,
+    sets: RowArena,
     lanes: Vec<BucketMap>,
     postings: usize,
     /// The number of threads that look documents up.
@@ -39,6 +40,7 @@ impl MemoryIndex {
             context,
             documents: RowArena::default(),
             payloads: RowArena::default(),
+            sets: RowArena::default(),
             postings: 0,
             threads: NonZeroUsize::MIN,
             row: Vec::new(),
@@ -51,7 +53,8 @@ impl MemoryIndex {
 
     /// Returns the memory that the documents take, in bytes.
     pub(super) fn size_bytes(&self) -> u64 {
-        let rows = self.documents.size_bytes() + self.payloads.size_bytes();
+        let parts = [&self.documents, &self.payloads, &self.sets];
+        let rows: usize = parts.iter().map(|rows| rows.size_bytes()).sum();
         (rows + self.postings * BucketMap::POSTING_BYTES) as u64
     }
 
@@ -103,6 +106,9 @@ impl BatchTarget for MemoryIndex {
         }
         let rows = DocumentRows::encode(&self.context, id, document, signature)?;
         self.documents.push(&rows.document);
+        if let Some(row) = &rows.set {
+            self.sets.push(row);
+        }
         match &rows.payload {
             Some(row) => self.payloads.push(row),
             // Each document has its place there; no row of a payload is empty.
@@ -192,6 +198,10 @@ impl ReadView for MemoryIndex {
     fn payload_row(&self, id: u64, visit: &mut VisitRow<'_>) -> Result<()> {
         let row = self.payloads.row(id)?;
         visit(Some(row).filter(|row| !row.is_empty()))
+    }
+
+    fn set_row(&self, id: u64, visit: &mut VisitRow<'_>) -> Result<()> {
+        visit(Some(self.sets.row(id)?))
     }
 
     fn all_document_rows(&self, visit: &mut dyn FnMut(u64, &[u8]) -> Result<()>) -> Result<()> {

@@ -34,4 +34,4 @@ pub(crate) use score::{Scored, Scorer};
 pub(crate) use search::SearchSpec;
 pub(crate) use sweep::{find_keys, for_each_piece};
 pub use verify::Earlier;
-pub(crate) use verify::{Ask, ExactSimilarity, Outside, checked};
+pub(crate) use verify::{Ask, ExactSimilarity, Outside, Referee, checked};

@@ -12,7 +12,7 @@ use crate::query::request::check_signatures;
 use crate::query::score::Order;
 use crate::query::search::SearchSpec;
 use crate::query::stages::{NearestGoal, StagedSearch};
-use crate::query::verify::{Verify, asking};
+use crate::query::verify::{Referee, Verify, asking};
 use crate::read::ReadView;
 use crate::types::{DocumentId, Matches};
 use resemblance_sketch::sketch::Signature;
@@ -154,7 +154,11 @@ impl<'a, A> Nearest<'a, A> {
                     families,
                     order,
                     exclude: self.options.exclude.map(DocumentId::get),
-                    verify,
+                    referee: match order {
+                        // Distances are exact anyway.
+                        Order::Distance => Referee::Estimate,
+                        Order::Similarity => Referee::of(self.view, verify),
+                    },
                     with_payloads: self.options.with_payloads,
                     ..SearchSpec::new(self.view, Collector::Top(goal.limit()))
                 },

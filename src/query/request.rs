@@ -12,7 +12,7 @@ use crate::query::collect::Collector;
 use crate::query::probe::Probe;
 use crate::query::search::SearchSpec;
 use crate::query::sweep::{Sweep, for_each_piece, in_threads};
-use crate::query::verify::{Verify, asking};
+use crate::query::verify::{Referee, Verify, asking};
 use crate::read::ReadView;
 use crate::state::SharedContext;
 use crate::types::{DocumentId, Matches};
@@ -338,7 +338,7 @@ impl<'a, A> Query<'a, A> {
                 bounds: Some(&bounds),
                 budget,
                 exclude: options.exclude.map(DocumentId::get),
-                verify,
+                referee: Referee::of(self.view, verify),
                 with_payloads: options.with_payloads,
                 ..SearchSpec::new(self.view, Collector::up_to(options.limit))
             };

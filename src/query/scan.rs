@@ -37,7 +37,7 @@ impl SearchSpec<'_> {
                     continue;
                 }
                 let mut found = all.next().or_bug("what was found for a signature")?;
-                self.verify_found(answers.len(), &mut found)?;
+                self.verify_found(answers.len(), signature, &mut found)?;
                 answers.push(self.matches(signature, found, Scope::Scan)?);
             }
         }
@@ -54,7 +54,7 @@ impl SearchSpec<'_> {
             return Ok(Vec::new());
         }
         let context = self.view.context();
-        let bounds = self.bounds.filter(|_| self.verify.is_none());
+        let bounds = self.bounds.filter(|_| !self.referee.verifies());
         let of_bands = bounds.filter(|bounds| bounds.probes_bands());
         let distance_without_band = match kept {
             ScanKeeps::WhatProbesMeet => of_bands.and_then(|bounds| bounds.max_distance),

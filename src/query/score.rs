@@ -87,16 +87,22 @@ impl Scored {
     /// Replaces the estimate by the similarity that the caller returned, if any. Returns `None` if the
     /// result is not within the bounds.
     pub(crate) fn verified(
-        mut self,
+        self,
         exact_similarity: Option<f64>,
         bounds: Option<&ResolvedBounds>,
     ) -> Option<Self> {
+        let verified = self.with_similarity(exact_similarity);
+        bounds
+            .is_none_or(|bounds| verified.is_within(bounds))
+            .then_some(verified)
+    }
+
+    /// Replaces the estimate by an exact similarity, if there is one.
+    pub(crate) fn with_similarity(mut self, exact_similarity: Option<f64>) -> Self {
         if let Some(similarity) = exact_similarity {
             (self.similarity, self.is_exact) = (similarity, true);
         }
-        bounds
-            .is_none_or(|bounds| self.is_within(bounds))
-            .then_some(self)
+        self
     }
 }
 
@@ -229,6 +235,8 @@ impl<'a> Scorer<'a> {
         let mut found = None;
         source.live_documents(&[id], &mut |_, row| {
             let scored = self.compare_row(source.context(), id, &row);
+            let exact = source.set_similarity(self.signature, id, 0.0)?;
+            let scored = scored.with_similarity(exact);
             let document = source.to_document(id, &row.head, false)?;
             found = Some(self.matched(source.context(), &scored, document));
             Ok(())

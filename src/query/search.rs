@@ -13,7 +13,7 @@ use crate::query::plan::{Families, IdenticalLane, ProbePlan};
 use crate::query::probe::Probe;
 use crate::query::score::{Order, Scored, Scorer};
 use crate::query::sweep::{Sweep, for_each_piece, in_threads};
-use crate::query::verify::{Ask, CallerVerdict};
+use crate::query::verify::{CallerVerdict, Referee};
 use crate::read::ReadView;
 use crate::types::{Matches, Scope};
 use resemblance_sketch::sketch::Signature;
@@ -31,9 +31,9 @@ pub(crate) struct SearchSpec<'q> {
     pub(crate) budget: Option<Budget>,
     /// A document that is left out.
     pub(crate) exclude: Option<u64>,
-    /// The caller whose similarities decide. An identical signature then means an identical document
-    /// only if the caller returns 1 for it, or `None`.
-    pub(crate) verify: Option<&'q Ask<'q>>,
+    /// The one whose similarities decide. If these are not estimates, an identical signature means an
+    /// identical document only if its similarity is 1 or unknown.
+    pub(crate) referee: Referee<'q>,
     /// True if matches get the payloads of their documents.
     pub(crate) with_payloads: bool,
 }
@@ -49,7 +49,7 @@ impl<'q> SearchSpec<'q> {
             collector,
             budget: None,
             exclude: None,
-            verify: None,
+            referee: Referee::of(view, None),
             with_payloads: false,
         }
     }
@@ -57,7 +57,7 @@ impl<'q> SearchSpec<'q> {
     /// Searches for one signature by probes. `index` is its name to the caller who verifies.
     pub(crate) fn probe(&self, index: usize, signature: &Signature) -> Result<Matches> {
         let mut found = self.find_in_buckets(index, signature)?;
-        self.verify_found(index, &mut found)?;
+        self.verify_found(index, signature, &mut found)?;
         self.matches(signature, found, Scope::Candidates)
     }
 
@@ -71,8 +71,8 @@ impl<'q> SearchSpec<'q> {
         let plan = self.plan([signature])?;
         let lane = plan.identical_lane();
         let mut probe = Probe::new(self.view, &plan, self.budget, self.exclude);
-        // A caller who verifies decides about each of equal documents.
-        probe.folds_equal = self.verify.is_none();
+        // Documents with equal signatures may differ, and each is verified.
+        probe.folds_equal = !self.referee.verifies();
         let found = self.collect(index, &[signature], lane, probe)?;
         found
             .and_then(|mut found| found.pop())
@@ -99,7 +99,7 @@ impl<'q> SearchSpec<'q> {
                 answers.push(if found.counts.is_over {
                     self.probe(index, signature)?
                 } else {
-                    self.verify_found(index, &mut found)?;
+                    self.verify_found(index, signature, &mut found)?;
                     self.matches(signature, found, Scope::Candidates)?
                 });
             }
@@ -149,14 +149,15 @@ impl<'q> SearchSpec<'q> {
             return self.scan(signatures, ScanKeeps::of(scan));
         }
         // A transaction is of one thread, and so is the closure of a caller.
-        let Some(view) = self.view.shared().filter(|_| self.verify.is_none()) else {
+        let shared = self.view.shared().zip(self.referee.by_sets_alone());
+        let Some((view, by_sets)) = shared else {
             return self.sweep(signatures);
         };
         let spec = *self;
         in_threads(signatures, threads, |part| {
             let shared = SearchSpec {
                 view,
-                verify: None,
+                referee: Referee::without_caller(by_sets),
                 ..spec
             };
             shared.sweep(part)
@@ -176,7 +177,7 @@ impl<'q> SearchSpec<'q> {
         let (Some(distance), Some(design)) = (distance, context.lanes.design()) else {
             return false;
         };
-        let is_bounded = self.verify.is_some() || self.budget.is_some();
+        let is_bounded = self.referee.verifies() || self.budget.is_some();
         if is_bounded || distance <= design.bucket_distance().into() {
             return false;
         }
@@ -252,7 +253,7 @@ impl<'q> SearchSpec<'q> {
         found: &mut [FoundDocuments],
     ) -> Result<Vec<Candidate>> {
         let mut compared = Vec::new();
-        if lane.has_whole_signatures && self.verify.is_none() {
+        if lane.has_whole_signatures && !self.referee.verifies() {
             for of_signature in exact.chunk_by(|a, b| a.query_index == b.query_index) {
                 self.take_first_live(signatures, of_signature, found)?;
             }
@@ -276,7 +277,8 @@ impl<'q> SearchSpec<'q> {
             for candidate in &now {
                 let query_index = candidate.query_index as usize;
                 let found = at_mut(found, query_index)?;
-                self.take_identical(first_index + query_index, candidate.id, found)?;
+                let signature = at(signatures, query_index)?;
+                self.take_identical(first_index + query_index, signature, candidate.id, found)?;
             }
             compared.append(&mut now);
             (begin, together) = (begin + together, together * 2);
@@ -287,12 +289,18 @@ impl<'q> SearchSpec<'q> {
 
     /// Keeps a scored document alone if it is identical to the signature and, where the caller verifies, to
     /// the document as well.
-    fn take_identical(&self, index: usize, id: u64, found: &mut FoundDocuments) -> Result<()> {
+    fn take_identical(
+        &self,
+        index: usize,
+        signature: &Signature,
+        id: u64,
+        found: &mut FoundDocuments,
+    ) -> Result<()> {
         let scored = found.near.of_id(id).filter(|_| !found.is_identical);
         let Some(scored) = scored.filter(|s| s.is_identical(self.view.context())) else {
             return Ok(());
         };
-        let verdict = self.verdict(index, id, self.floor())?;
+        let verdict = self.verdict(index, signature, id, self.floor())?;
         if verdict != CallerVerdict::NotAsked {
             found.verdicts.push((id, verdict));
             if verdict.similarity().unwrap_or(scored.similarity) < 1.0 {
@@ -419,12 +427,12 @@ impl<'q> SearchSpec<'q> {
     }
 
     fn accepts(&self, scored: &Scored) -> bool {
-        self.verify.is_some() || self.bounds.is_none_or(|bounds| scored.is_within(bounds))
+        self.referee.verifies() || self.bounds.is_none_or(|bounds| scored.is_within(bounds))
     }
 
     pub(super) fn nothing(&self) -> FoundDocuments {
         // Before it is known which are verified, or within the budget, none can be left out.
-        let keeps_all = self.verify.is_some() || self.budget.is_some();
+        let keeps_all = self.referee.verifies() || self.budget.is_some();
         let limit = match keeps_all {
             true => usize::MAX,
             false => self.collector.limit(),
@@ -437,18 +445,35 @@ impl<'q> SearchSpec<'q> {
         self.bounds.map_or(0.0, ResolvedBounds::similarity_floor)
     }
 
-    /// Asks the caller, if it verifies, how similar a document is.
-    fn verdict(&self, index: usize, id: u64, floor: f64) -> Result<CallerVerdict> {
-        let Some(ask) = self.verify else {
-            return Ok(CallerVerdict::NotAsked);
+    /// Asks the caller, if it verifies, or the sets of an exact store, how similar a document is.
+    pub(super) fn verdict(
+        &self,
+        index: usize,
+        signature: &Signature,
+        id: u64,
+        floor: f64,
+    ) -> Result<CallerVerdict> {
+        let asked = match self.referee {
+            Referee::Estimate => return Ok(CallerVerdict::NotAsked),
+            Referee::Sets => None,
+            Referee::Caller(ask) => ask(index, id, floor)?,
         };
-        Ok(ask(index, id, floor)?.map_or(CallerVerdict::Unknown, CallerVerdict::Similarity))
+        let similarity = match asked {
+            Some(similarity) => Some(similarity),
+            None => self.view.set_similarity(signature, id, floor)?,
+        };
+        Ok(similarity.map_or(CallerVerdict::Unknown, CallerVerdict::Similarity))
     }
 
-    /// Replaces estimates by the similarities of a caller who verifies, and keeps the best within the
-    /// bounds.
-    pub(crate) fn verify_found(&self, index: usize, found: &mut FoundDocuments) -> Result<()> {
-        if self.verify.is_none() && self.budget.is_none() {
+    /// Replaces estimates by the similarities of a caller who verifies, or of the sets of an exact
+    /// store, and keeps the best within the bounds.
+    pub(crate) fn verify_found(
+        &self,
+        index: usize,
+        signature: &Signature,
+        found: &mut FoundDocuments,
+    ) -> Result<()> {
+        if !self.referee.verifies() && self.budget.is_none() {
             return Ok(());
         }
         let mut near = TopK::new(self.collector.limit(), self.order);
@@ -456,7 +481,7 @@ impl<'q> SearchSpec<'q> {
         let mut floor = self.floor();
         // If only the best is kept, a less similar one need not be measured exactly. The estimates
         // show which is likely to be the best.
-        let raises_floor = self.collector == Collector::BestOne && self.verify.is_some();
+        let raises_floor = self.collector == Collector::BestOne && self.referee.verifies();
         if raises_floor {
             held.sort_unstable_by_key(Scored::rank);
         }
@@ -465,7 +490,7 @@ impl<'q> SearchSpec<'q> {
             let known = found.verdicts.iter().find(|(id, _)| *id == scored.id);
             let verdict = match known {
                 Some((_, verdict)) => *verdict,
-                None => self.verdict(index, scored.id, floor)?,
+                None => self.verdict(index, signature, scored.id, floor)?,
             };
             if let Some(scored) = scored.verified(verdict.similarity(), self.bounds) {
                 if raises_floor {

@@ -13,6 +13,7 @@ use crate::query::plan::{ProbePlan, ProbedLane};
 use crate::query::score::{Order, Scored};
 use crate::query::search::SearchSpec;
 use crate::query::sweep::in_threads;
+use crate::query::verify::Referee;
 use crate::read::PostingTable;
 use crate::types::{Matches, Scope};
 use resemblance_sketch::sketch::Signature;
@@ -117,7 +118,7 @@ impl StagedSearch<'_> {
     /// verifies runs on this one.
     fn in_all_buckets(&self, signatures: &[&Signature]) -> Result<Vec<StagedAnswer>> {
         let spec = self.spec;
-        let Some(view) = spec.view.shared().filter(|_| spec.verify.is_none()) else {
+        let Some((view, by_sets)) = spec.view.shared().zip(spec.referee.by_sets_alone()) else {
             return signatures
                 .iter()
                 .enumerate()
@@ -129,7 +130,7 @@ impl StagedSearch<'_> {
             let shared = StagedSearch {
                 spec: SearchSpec {
                     view,
-                    verify: None,
+                    referee: Referee::without_caller(by_sets),
                     ..spec
                 },
                 goal,
@@ -163,7 +164,13 @@ impl StagedSearch<'_> {
                 _ => self.in_short_buckets(signature, dropped)?,
             };
             if let Some(found) = found {
-                self.take(&mut answer, index, found, Stage::Buckets { dropped })?;
+                self.take(
+                    &mut answer,
+                    index,
+                    signature,
+                    found,
+                    Stage::Buckets { dropped },
+                )?;
             }
             if answer.is_enough {
                 break;
@@ -184,9 +191,9 @@ impl StagedSearch<'_> {
     fn scanned_together(&self) -> usize {
         let limit = self.goal.limit() as u64;
         // A list of the best is trimmed at twice its length; who verifies needs all candidates.
-        let held = match self.spec.verify {
-            None => limit.saturating_mul(2).min(self.spec.view.documents()),
-            Some(_) => self.spec.view.documents(),
+        let held = match self.spec.referee.verifies() {
+            false => limit.saturating_mul(2).min(self.spec.view.documents()),
+            true => self.spec.view.documents(),
         };
         (MAX_HELD / held.max(1)).max(1) as usize
     }
@@ -203,7 +210,8 @@ impl StagedSearch<'_> {
             .collect::<Result<Vec<_>>>()?;
         let found = self.spec.scan_found(&asked, ScanKeeps::Everything)?;
         for ((index, answer), found) in left.iter_mut().zip(found) {
-            self.take(answer, *index, found, Stage::Scan)?;
+            let signature = at(signatures, *index)?;
+            self.take(answer, *index, signature, found, Stage::Scan)?;
         }
         Ok(())
     }
@@ -213,10 +221,11 @@ impl StagedSearch<'_> {
         &self,
         answer: &mut StagedAnswer,
         index: usize,
+        signature: &Signature,
         mut found: FoundDocuments,
         stage: Stage,
     ) -> Result<()> {
-        let first_left = self.verify_best(&mut found, index, &mut answer.verdicts)?;
+        let first_left = self.verify_best(&mut found, index, signature, &mut answer.verdicts)?;
         let (recall, is_enough) = self.judge(&mut found, stage, first_left);
         answer.compared += found.compared;
         answer.found = found;
@@ -225,18 +234,19 @@ impl StagedSearch<'_> {
         Ok(())
     }
 
-    /// Replaces estimates by the similarities of a caller who verifies, and keeps the best. The caller
-    /// is asked in the order of the estimates, until a document as near as the last of the best would hardly
+    /// Replaces estimates by the similarities of a caller who verifies, or of the sets of an exact
+    /// store, and keeps the best. They are asked in the order of the estimates, until a document as near as the last of the best would hardly
     /// have so small an estimate as those that are left. Returns the first of these.
     fn verify_best(
         &self,
         found: &mut FoundDocuments,
         index: usize,
+        signature: &Signature,
         verdicts: &mut HashMap<u64, Option<f64>>,
     ) -> Result<Option<Scored>> {
-        let Some(ask) = self.spec.verify else {
+        if !self.spec.referee.verifies() {
             return Ok(None);
-        };
+        }
         let mut candidates = found.near.take();
         found.near = TopK::new(self.goal.limit(), Order::Similarity);
         let Some(last) = self.goal.limit().checked_sub(1) else {
@@ -257,7 +267,8 @@ impl StagedSearch<'_> {
                 let exact = match verdicts.get(&scored.id) {
                     Some(known) => *known,
                     None => {
-                        let exact = ask(index, scored.id, 0.0)?;
+                        let verdict = self.spec.verdict(index, signature, scored.id, 0.0)?;
+                        let exact = verdict.similarity();
                         verdicts.insert(scored.id, exact);
                         exact
                     }

@@ -5,16 +5,17 @@ use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use crate::error::{Error, Result};
+use crate::read::ReadView;
 use crate::types::DocumentId;
 
 /// The exact similarity of a candidate, from 0 to 1, as the caller computed it. `None` if the
 /// caller cannot compute it; then the estimate decides.
 pub(crate) type ExactSimilarity = Result<Option<f64>>;
 
-/// The result of asking a caller who verifies about a document.
+/// The result of asking a caller who verifies, or the sets of an exact store, about a document.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum CallerVerdict {
-    /// The caller does not verify.
+    /// Estimates decide.
     NotAsked,
     /// The caller cannot compute the similarity: the estimate decides.
     Unknown,
@@ -28,6 +29,49 @@ impl CallerVerdict {
             Self::Similarity(similarity) => Some(similarity),
             Self::NotAsked | Self::Unknown => None,
         }
+    }
+}
+
+/// The one who decides how similar two documents are.
+#[derive(Clone, Copy)]
+pub(crate) enum Referee<'v> {
+    Estimate,
+    /// The exact sets of the store.
+    Sets,
+    /// The caller. Where it cannot compute the similarity, the sets of an exact store decide, and
+    /// elsewhere the estimate.
+    Caller(&'v Ask<'v>),
+}
+
+impl<'v> Referee<'v> {
+    /// returns the referee of a view where this caller verifies, if any does.
+    pub(crate) fn of(view: &dyn ReadView, caller: Option<&'v Ask<'v>>) -> Self {
+        caller.map_or_else(
+            || Self::without_caller(view.context().exact.is_some()),
+            Self::Caller,
+        )
+    }
+
+    /// returns the referee where no caller verifies, by sets or by estimates.
+    pub(super) fn without_caller(by_sets: bool) -> Self {
+        match by_sets {
+            true => Self::Sets,
+            false => Self::Estimate,
+        }
+    }
+
+    /// Returns whether sets decide, for threads, which cannot ask a caller; `None` if one verifies.
+    pub(super) fn by_sets_alone(self) -> Option<bool> {
+        match self {
+            Self::Estimate => Some(false),
+            Self::Sets => Some(true),
+            Self::Caller(_) => None,
+        }
+    }
+
+    /// Returns true if candidates are compared by anything but their estimates.
+    pub(super) fn verifies(self) -> bool {
+        !matches!(self, Self::Estimate)
     }
 }
 

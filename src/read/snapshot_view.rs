@@ -9,6 +9,7 @@ use crate::engine::{
 };
 use crate::error::Result;
 use crate::index::{CodeRange, ProbeRange, VisitProbe};
+use crate::invariant::OrBug;
 use crate::observe::LiveSnapshot;
 use crate::read::probe::RunReader;
 use crate::read::view::{
@@ -73,7 +74,10 @@ impl SnapshotView {
     fn new(store: Arc<OpenStore>) -> Result<Self> {
         let (read, version) = store.snapshot()?;
         let context = &store.context;
-        let tables = (ReadTables::open(read)?, context.counters.snapshot());
+        let tables = (
+            ReadTables::open(read, context.schema.has_sets())?,
+            context.counters.snapshot(),
+        );
         let inner = SnapshotState {
             tables: PanicSafe::new_in(tables, context.health.home()),
             store,
@@ -211,6 +215,15 @@ impl ReadView for SnapshotState {
         }
         self.context().counters.count.payloads_read.add(1);
         let row = self.tables()?.payloads.get(id).engine()?;
+        visit(row.as_ref().map(|row| row.value()))
+    }
+
+    fn set_row(&self, id: u64, visit: &mut VisitRow<'_>) -> Result<()> {
+        if self.is_deleted(id) {
+            return visit(None);
+        }
+        let sets = self.tables()?.sets.as_ref();
+        let row = sets.or_bug("a store with sets")?.get(id).engine()?;
         visit(row.as_ref().map(|row| row.value()))
     }
 

@@ -8,12 +8,17 @@ use std::ops::RangeInclusive;
 
 use crate::engine::{EngineResult, ReadableTable};
 use crate::error::{Error, Result};
-use crate::format::{DOCUMENTS, DocumentRow, PAYLOADS, Posting, RowHead, decode_payload, no_row};
+use crate::format::{
+    DOCUMENTS, DocumentRow, PAYLOADS, Posting, RowHead, SETS, checksum, decode_payload, decode_set,
+    no_row, set_count,
+};
 use crate::index::{CodeRange, ProbeControl, ProbeRange, VisitProbe};
 use crate::invariant::{OrBug, at};
-use crate::state::SharedContext;
+use crate::state::{SetPlace, SharedContext};
 use crate::types::{Document, DocumentId, Record};
+use resemblance_sketch::exact::ExactSet;
 use resemblance_sketch::lanes::{LaneRole, hash_key};
+use resemblance_sketch::sketch::Signature;
 
 /// The three tables of postings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,6 +107,9 @@ pub(crate) trait ReadView {
 
     /// Shows the row of a live document's payload, or `None`.
     fn payload_row(&self, id: u64, visit: &mut VisitRow<'_>) -> Result<()>;
+
+    /// Shows the row of a live document's exact set, or `None`, in a store that has them in a table.
+    fn set_row(&self, id: u64, visit: &mut VisitRow<'_>) -> Result<()>;
 
     /// True if the rows never left this process's memory: their checksums are not looked at.
     fn holds_rows(&self) -> bool {
@@ -263,10 +271,120 @@ impl dyn ReadView + '_ {
         Ok(Record {
             id: DocumentId::new(id),
             key: row.head.key.map(<[u8]>::to_vec),
-            signature: row.to_signature(self.context().recipe),
+            signature: self.to_signature(id, row)?,
             stamp: row.head.stamp,
             payload: self.payload(id, &row.head)?,
         })
+    }
+
+    /// Returns the signature of a live document, with its exact set.
+    fn to_signature(&self, id: u64, row: &DocumentRow<'_>) -> Result<Signature> {
+        let context = self.context();
+        let set = match context.exact {
+            Some(SetPlace::Table) => Some(self.stored_set(id)?),
+            _ => None,
+        };
+        Ok(row.to_signature(context.recipe).with_set(set))
+    }
+
+    /// Shows the row of a live document's exact set.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if it is not there.
+    fn with_set_row(&self, id: u64, visit: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        self.set_row(id, &mut |row| {
+            visit(row.ok_or_else(|| no_row(SETS, id, 1))?)
+        })
+    }
+
+    /// Shows the body of the row of a live document's exact set, as it stands behind the body of its
+    /// row in a stream.
+    pub(crate) fn with_set_body(&self, id: u64, visit: &mut dyn FnMut(&[u8])) -> Result<()> {
+        self.with_set_row(id, &mut |row| {
+            decode_set(id, row, self.context().shape())?;
+            let parts = row.split_last_chunk::<{ checksum::CHECKSUM_BYTES }>();
+            visit(parts.or_bug("the checksum of a row that was decoded")?.0);
+            Ok(())
+        })
+    }
+
+    /// Returns true if the exact sets of a signature and of a live document are equal, or the store has
+    /// none beside its rows.
+    pub(crate) fn has_set_of(&self, signature: &Signature, id: u64) -> Result<bool> {
+        let Some(row) = self.context().set_row(id, signature)? else {
+            return Ok(true);
+        };
+        let mut is_same = false;
+        self.with_set_row(id, &mut |stored| {
+            is_same = stored == row;
+            Ok(())
+        })?;
+        Ok(is_same)
+    }
+
+    /// Returns how similar the set of a signature and that of a live document are; `None` unless the
+    /// store is exact. For a similarity below the floor it may return any number below it.
+    pub(crate) fn set_similarity(
+        &self,
+        signature: &Signature,
+        id: u64,
+        floor: f64,
+    ) -> Result<Option<f64>> {
+        let set = self.context().set_of(signature)?;
+        set.map(|set| self.similarity_to_set(&set, id, floor))
+            .transpose()
+    }
+
+    /// Returns how similar the sets of two live documents are, as [`set_similarity`](Self::set_similarity).
+    pub(crate) fn similarity_of_sets(&self, a: u64, b: u64, floor: f64) -> Result<Option<f64>> {
+        let context = self.context();
+        let set = match context.exact {
+            None => return Ok(None),
+            Some(SetPlace::Table) => self.stored_set(a)?,
+            Some(SetPlace::KeptHashes) => {
+                let kept = self.with_document(a, |row| Ok(row.kept_set()))?;
+                kept.ok_or_else(|| no_row(DOCUMENTS, a, 4))?
+            }
+        };
+        self.similarity_to_set(&set, b, floor).map(Some)
+    }
+
+    /// Reads the exact set of a live document from the table.
+    fn stored_set(&self, id: u64) -> Result<ExactSet> {
+        let mut set = ExactSet::default();
+        self.with_set_row(id, &mut |row| {
+            set = decode_set(id, row, self.context().shape())?;
+            Ok(())
+        })?;
+        Ok(set)
+    }
+
+    fn similarity_to_set(&self, own: &ExactSet, id: u64, floor: f64) -> Result<f64> {
+        let context = self.context();
+        if context.exact == Some(SetPlace::KeptHashes) {
+            let similarity = self.with_document(id, |row| {
+                let most = context.max_similarity(own, row.kept_count() as usize)?;
+                match most < floor {
+                    true => Ok(most),
+                    false => context.compare_sets(own, &row.kept_set(), floor),
+                }
+            })?;
+            return similarity.ok_or_else(|| no_row(DOCUMENTS, id, 4));
+        }
+        let mut similarity = 0.0;
+        self.with_set_row(id, &mut |row| {
+            // The numbers alone may decide.
+            let most = context.max_similarity(own, set_count(id, row)?)?;
+            similarity = match most < floor {
+                true => most,
+                false => {
+                    let other = decode_set(id, row, context.shape())?;
+                    context.compare_sets(own, &other, floor)?
+                }
+            };
+            Ok(())
+        })?;
+        Ok(similarity)
     }
 
     /// Reads the payload of a document.

@@ -1,25 +1,46 @@
 //! The shared context of a store's handles, which never changes, the codes that it gives a document, and the
 //! store's health.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use crate::engine::{catch_panic, is_of_page};
 use crate::error::{Error, Result};
-use crate::format::{Shape, encode_document};
+use crate::format::{Shape, encode_document, encode_set};
 use crate::index::RunCache;
 use crate::invariant::{OrBug, invariant};
 use crate::observe::SharedCounters;
 use crate::options::StoreOptions;
 use crate::sync::{HomeProcess, IgnorePoison};
 use crate::types::Document;
+use resemblance_sketch::exact::ExactSet;
 use resemblance_sketch::lanes::{LaneCode, LaneSet, ProbeRadii, TableDesign};
 use resemblance_sketch::schema::Schema;
-use resemblance_sketch::sketch::{EmptyDocuments, RecipeMark, Signature, Sketcher};
+use resemblance_sketch::sketch::{EmptyDocuments, MinHashKind, RecipeMark, Signature, Sketcher};
 
 /// Radii by distance and number of documents; none where buckets are too many.
 type ChosenRadii = BTreeMap<(u32, u64), Option<Arc<ProbeRadii>>>;
+
+/// The place of the exact sets of a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SetPlace {
+    /// The table `sets`.
+    Table,
+    /// The kept hashes of containment, in the rows of documents.
+    KeptHashes,
+}
+
+impl SetPlace {
+    fn of(schema: &Schema) -> Option<Self> {
+        match (schema.is_exact(), schema.has_sets()) {
+            (true, true) => Some(Self::Table),
+            (true, false) => Some(Self::KeptHashes),
+            (false, _) => None,
+        }
+    }
+}
 
 /// Path, schema, options and counters of an open store. Everything but counters and health is fixed.
 pub(crate) struct SharedContext {
@@ -30,6 +51,8 @@ pub(crate) struct SharedContext {
     /// The mark that signatures made or read here carry.
     pub(crate) recipe: RecipeMark,
     shape: Shape,
+    /// The place of the exact sets, in an exact store.
+    pub(crate) exact: Option<SetPlace>,
     pub(crate) options: StoreOptions,
     pub(crate) health: Health,
     /// Cache of filters and blocks of runs.
@@ -44,6 +67,7 @@ impl SharedContext {
         Ok(Self {
             path,
             shape: shape_of(&schema),
+            exact: SetPlace::of(&schema),
             lanes: schema.lane_set()?,
             recipe: sketcher.recipe_mark(),
             sketcher,
@@ -117,6 +141,13 @@ impl SharedContext {
             let expected = "hashes with their positions, as in the schema";
             return Err(Error::signature("kept hashes", "no positions", expected));
         }
+        let has_sets = self.exact == Some(SetPlace::Table);
+        if signature.exact_set().is_some() != has_sets {
+            let words = |is_there| if is_there { "one" } else { "none" };
+            let found = words(signature.exact_set().is_some());
+            let expected = format!("{}, as in the schema", words(has_sets));
+            return Err(Error::signature("exact set", found, expected));
+        }
         match signature.recipe_mark() {
             Some(recipe) if recipe != self.recipe => {
                 let part = self.recipe.differing_part(&recipe);
@@ -171,6 +202,69 @@ impl SharedContext {
         signature: &Signature,
     ) -> Result<Vec<u8>> {
         encode_document(id, document, signature, &self.shape)
+    }
+
+    /// Encodes the row of a document's exact set, in a store with the table of these.
+    pub(crate) fn set_row(&self, id: u64, signature: &Signature) -> Result<Option<Vec<u8>>> {
+        match self.exact {
+            Some(SetPlace::Table) => self.any_set_row(id, signature),
+            _ => Ok(None),
+        }
+    }
+
+    /// Encodes the exact set of a signature as a row, wherever the store has it; `None` unless it is exact.
+    pub(crate) fn any_set_row(&self, id: u64, signature: &Signature) -> Result<Option<Vec<u8>>> {
+        let set = self.set_of(signature)?;
+        set.map(|set| encode_set(id, &set, &self.shape)).transpose()
+    }
+
+    /// Returns the exact set of a signature; `None` unless the store is exact.
+    pub(crate) fn set_of<'s>(&self, signature: &'s Signature) -> Result<Option<Cow<'s, ExactSet>>> {
+        Ok(match self.exact {
+            None => None,
+            Some(SetPlace::Table) => {
+                let set = signature.exact_set();
+                Some(Cow::Borrowed(set.or_bug("the exact set of a signature")?))
+            }
+            Some(SetPlace::KeptHashes) => {
+                let hashes = signature.kept_hashes();
+                let hashes = hashes.or_bug("the kept hashes of a signature")?;
+                Some(Cow::Owned(ExactSet::from_sorted(
+                    hashes.to_vec(),
+                    Vec::new(),
+                )))
+            }
+        })
+    }
+
+    /// Returns how similar two exact sets are. For a similarity below the floor it may return any
+    /// number below it.
+    pub(crate) fn compare_sets(&self, a: &ExactSet, b: &ExactSet, floor: f64) -> Result<f64> {
+        Ok(a.similarity_from(floor, b, self.minhash_kind()?)?)
+    }
+
+    /// Returns how similar two exact sets of these numbers of features are at most.
+    pub(crate) fn max_similarity(&self, a: &ExactSet, b_count: usize) -> Result<f64> {
+        let kind = self.minhash_kind()?;
+        Ok(ExactSet::max_similarity(a.hashes().len(), b_count, kind))
+    }
+
+    fn minhash_kind(&self) -> Result<MinHashKind> {
+        let minhash = self.schema.minhash();
+        Ok(minhash.or_bug("the MinHash of an exact schema")?.kind())
+    }
+
+    /// Returns how similar the sets of two signatures are; `None` unless the store is exact. For a
+    /// similarity below the floor it may return any number below it.
+    pub(crate) fn set_similarity(
+        &self,
+        a: &Signature,
+        b: &Signature,
+        floor: f64,
+    ) -> Result<Option<f64>> {
+        let sets = self.set_of(a)?.zip(self.set_of(b)?);
+        sets.map(|(a, b)| self.compare_sets(&a, &b, floor))
+            .transpose()
     }
 
     /// Returns true if a document with this signature is indexed in bands and tables, so that it can be
@@ -242,6 +336,14 @@ pub(crate) fn document_codes(
     Ok(())
 }
 
+/// Returns the layout of whole signatures of a schema, as they are outside of a store's tables.
+pub(crate) fn whole_shape_of(schema: &Schema) -> Shape {
+    Shape {
+        has_set: schema.has_sets(),
+        ..shape_of(schema)
+    }
+}
+
 /// Returns the layout of the signatures in the rows of a store with this schema.
 pub(crate) fn shape_of(schema: &Schema) -> Shape {
     let minhash = schema.minhash();
@@ -253,6 +355,7 @@ pub(crate) fn shape_of(schema: &Schema) -> Shape {
         fingerprint_bits: bits,
         has_kept_hashes: schema.containment().is_some(),
         has_positions: schema.containment().is_some_and(|it| it.has_positions()),
+        has_set: false,
     }
 }
 

@@ -11,7 +11,7 @@ mod tombstones;
 mod version_set;
 mod writer_lock;
 
-pub(crate) use context::{SharedContext, document_codes, shape_of};
+pub(crate) use context::{SetPlace, SharedContext, document_codes, shape_of, whole_shape_of};
 pub(crate) use open::{
     create, create_in, create_in_memory, current, may_write, open, open_read_only,
 };

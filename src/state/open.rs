@@ -7,7 +7,7 @@ use std::time::Instant;
 use crate::engine::folder_of;
 use crate::engine::{
     BANDS, DEAD, DOCUMENTS, EQUAL, EngineError, EngineResult, FILTERS, KEYS, LANES, META, PAYLOADS,
-    PERMUTED, RUNS, ReadOnlyTable, ReadTransaction, ReadableTable, RedbFile, TableError,
+    PERMUTED, RUNS, ReadOnlyTable, ReadTransaction, ReadableTable, RedbFile, SETS, TableError,
     TemporaryFile, catch_panic, must_not_exist, overlay,
 };
 use crate::error::{Error, Result};
@@ -107,9 +107,14 @@ fn lay_out(engine: &RedbFile, context: &SharedContext) -> Result<()> {
     {
         let mut meta = write.open_table(META).engine()?;
         let weights = context.schema.weights();
-        let features = weights.map_or(0, |_| header::HAS_WEIGHTS);
+        let has_sets = context.schema.has_sets();
+        let features = [
+            (weights.is_some(), header::HAS_WEIGHTS),
+            (has_sets, header::HAS_SETS),
+        ];
+        let set = features.iter().filter(|(is_set, _)| *is_set);
         let current = Header {
-            refuse: features,
+            refuse: set.fold(0, |all, (_, bit)| all | bit),
             ..Header::CURRENT
         };
         let mut put = |name, row: &[u8]| meta.insert(name, row).engine().map(drop);
@@ -137,6 +142,9 @@ fn lay_out(engine: &RedbFile, context: &SharedContext) -> Result<()> {
         // Empty tables are created now, too: a reader cannot open one that was never created.
         for rows in [DOCUMENTS, PAYLOADS, DEAD, EQUAL] {
             write.open_table(rows).engine()?;
+        }
+        if has_sets {
+            write.open_table(SETS).engine()?;
         }
         for blocks in [KEYS, BANDS, PERMUTED] {
             write.open_table(blocks).engine()?;
@@ -337,7 +345,13 @@ fn load_unguarded(
     let found: UncheckedSchema = header::decode_meta(header::SCHEMA, &row(header::SCHEMA)?)?;
     let mut schema = found.into_unchecked();
     header::check_schema(&schema)?;
-    if Header::decode(&row(header::HEADER)?)?.has_weights() {
+    let header = Header::decode(&row(header::HEADER)?)?;
+    if header.has_sets() != schema.has_sets() {
+        let (found, expected) = (header.has_sets(), schema.has_sets());
+        let detail = format!("found exact sets {found}, expected {expected} as in the schema");
+        return Err(Error::corrupt("header", detail));
+    }
+    if header.has_weights() {
         schema = header::decode_weights(&row(header::WEIGHTS)?)
             .and_then(|weights| Ok(schema.with_weights(weights)?))
             .map_err(|error| Error::corrupt("table meta, row weights", error.to_string()))?;

@@ -128,7 +128,8 @@ impl Match {
     }
 
     /// Returns true if the similarity is exact: the closure of [`Query::verify`](crate::Query::verify)
-    /// or [`Nearest::verify`](crate::Nearest::verify) returned it. Otherwise it is an estimate.
+    /// or [`Nearest::verify`](crate::Nearest::verify) returned it, or the store is
+    /// [exact](crate::SchemaBuilder::exact). Otherwise it is an estimate.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         self.is_exact

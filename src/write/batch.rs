@@ -4,7 +4,7 @@
 use crate::error::Result;
 use crate::invariant::{OrBug, at, invariant};
 use crate::query::{
-    Ask, Bounds, Budget, Collector, Earlier, ExactSimilarity, FoundDocuments, ProbePlan,
+    Ask, Bounds, Budget, Collector, Earlier, ExactSimilarity, FoundDocuments, ProbePlan, Referee,
     ResolvedBounds, Scorer, SearchSpec, find_keys, for_each_piece,
 };
 use crate::read::ReadView;
@@ -183,8 +183,9 @@ impl BatchInsert {
         let mut found = None;
         if !self.looks_up_singly(caller) {
             found = search.sweep_piece(index, &signatures, &mut plan)?;
-            for (index, found) in (index..).zip(found.iter_mut().flatten()) {
-                search.verify_found(index, found)?;
+            let found = found.iter_mut().flatten();
+            for ((index, signature), found) in (index..).zip(&signatures).zip(found) {
+                search.verify_found(index, signature, found)?;
             }
         }
         Ok(LookedUp {
@@ -199,7 +200,7 @@ impl BatchInsert {
         SearchSpec {
             bounds: Some(&self.bounds),
             budget: self.budget,
-            verify,
+            referee: Referee::of(view, verify),
             ..SearchSpec::new(view, Collector::BestOne)
         }
     }
@@ -277,7 +278,11 @@ impl BatchInsert {
             // Documents in one bucket need not be within the bounds of a score.
             let scored = scorer.score_signature(context, id, other, &self.bounds)?;
             if let Some(scored) = scored {
-                let exact_similarity = self.ask(caller, index, id, found.floor(&self.bounds))?;
+                let floor = found.floor(&self.bounds);
+                let exact_similarity = match self.ask(caller, index, id, floor)? {
+                    Some(similarity) => Some(similarity),
+                    None => context.set_similarity(signature, other, floor)?,
+                };
                 if let Some(scored) = scored.verified(exact_similarity, Some(&self.bounds)) {
                     found.push(scored);
                 }

@@ -118,6 +118,10 @@ impl ReadView for TailView<'_> {
         self.writer.payload_row(id, visit)
     }
 
+    fn set_row(&self, id: u64, visit: &mut VisitRow<'_>) -> Result<()> {
+        self.writer.set_row(id, visit)
+    }
+
     fn all_document_rows(&self, visit: &mut dyn FnMut(u64, &[u8]) -> Result<()>) -> Result<()> {
         self.writer
             .all_document_rows(&mut |id, row| match id >= self.first_id {

@@ -4,7 +4,7 @@ use std::iter::once;
 use std::ops::Bound;
 
 use crate::engine::{
-    DOCUMENTS, EngineResult, PAYLOADS, RowTable, Table, TableHandle, WriteTransaction,
+    DOCUMENTS, EngineResult, PAYLOADS, RowTable, SETS, Table, TableHandle, WriteTransaction,
 };
 use crate::error::Result;
 use crate::format::{RowHead, encode_payload, no_row};
@@ -24,6 +24,8 @@ const MIN_APPENDED: usize = 1_000;
 pub(crate) struct DocumentRows {
     pub(crate) document: Vec<u8>,
     pub(crate) payload: Option<Vec<u8>>,
+    /// The exact set, in a store that has the table.
+    pub(crate) set: Option<Vec<u8>>,
 }
 
 impl DocumentRows {
@@ -36,11 +38,14 @@ impl DocumentRows {
         Ok(Self {
             document: context.document_row(id, document, signature)?,
             payload: encode_payload(id, &document.payload),
+            set: context.set_row(id, signature)?,
         })
     }
 
     pub(crate) fn size_bytes(&self) -> usize {
-        self.document.len() + self.payload.as_ref().map_or(0, Vec::len)
+        let others = [&self.payload, &self.set];
+        let others = others.iter().map(|row| row.as_ref().map_or(0, Vec::len));
+        self.document.len() + others.sum::<usize>()
     }
 }
 
@@ -79,6 +84,10 @@ impl PendingRows {
 
     pub(super) fn payload(&self, id: u64) -> Option<&[u8]> {
         self.rows(id)?.payload.as_deref()
+    }
+
+    pub(super) fn set(&self, id: u64) -> Option<&[u8]> {
+        self.rows(id)?.set.as_deref()
     }
 
     /// Returns the rows of documents with their ids, ascending.
@@ -146,6 +155,9 @@ impl PendingRows {
         };
         write_rows(write, DOCUMENTS, &mut self.documents())?;
         write_rows(write, PAYLOADS, &mut payloads)?;
+        let sets = (self.first_id..).zip(&self.documents);
+        let mut sets = sets.filter_map(|(id, rows)| Some((id, rows.as_ref()?.set.as_deref()?)));
+        write_rows(write, SETS, &mut sets)?;
         self.documents.clear();
         self.size_bytes = 0;
         Ok(())
@@ -184,24 +196,54 @@ pub(crate) fn append_rows(
     cursor.close().engine()
 }
 
-/// Removes the rows of a document from `documents` and `payloads`. Returns `None` if it was not there, else
-/// whether it had a payload.
-///
-/// # Errors
-/// [`Error::Corrupt`](crate::Error::Corrupt) for a row that cannot be read, or a missing payload.
-pub(crate) fn remove_rows(
-    documents: &mut RowsOf<'_>,
-    payloads: &mut RowsOf<'_>,
-    id: u64,
-) -> Result<Option<bool>> {
-    let Some(row) = documents.remove(id).engine()? else {
-        return Ok(None);
-    };
-    let had_payload = RowHead::decode(id, row.value())?.has_payload;
-    if had_payload && payloads.remove(id).engine()?.is_none() {
-        return Err(no_row(PAYLOADS.name(), id, 1));
+/// The tables that have a row of a document.
+pub(crate) struct DocumentTables<'t> {
+    pub(super) documents: RowsOf<'t>,
+    pub(super) payloads: RowsOf<'t>,
+    /// `None` in a store without exact sets.
+    pub(super) sets: Option<RowsOf<'t>>,
+}
+
+impl<'t> DocumentTables<'t> {
+    pub(crate) fn open(write: &'t WriteTransaction, context: &SharedContext) -> Result<Self> {
+        let open_sets = || write.open_table(SETS).engine();
+        Ok(Self {
+            documents: write.open_table(DOCUMENTS).engine()?,
+            payloads: write.open_table(PAYLOADS).engine()?,
+            sets: context.schema.has_sets().then(open_sets).transpose()?,
+        })
     }
-    Ok(Some(had_payload))
+
+    /// Removes the rows of a document. Returns `None` if it was not there, else whether it had a
+    /// payload.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`](crate::Error::Corrupt) for a row that cannot be read, or a payload or an exact set
+    /// that is gone.
+    pub(crate) fn remove(&mut self, id: u64) -> Result<Option<bool>> {
+        let Some(row) = self.documents.remove(id).engine()? else {
+            return Ok(None);
+        };
+        let had_payload = RowHead::decode(id, row.value())?.has_payload;
+        drop(row);
+        if had_payload && self.payloads.remove(id).engine()?.is_none() {
+            return Err(no_row(PAYLOADS.name(), id, 1));
+        }
+        self.remove_set(id)?;
+        Ok(Some(had_payload))
+    }
+
+    /// Removes the exact set of a document, in a store that has the table.
+    pub(super) fn remove_set(&mut self, id: u64) -> Result<()> {
+        let is_gone = match &mut self.sets {
+            Some(sets) => sets.remove(id).engine()?.is_none(),
+            None => false,
+        };
+        match is_gone {
+            true => Err(no_row(SETS.name(), id, 1)),
+            false => Ok(()),
+        }
+    }
 }
 
 /// An open table of rows.

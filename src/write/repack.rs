@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::format::{RowHead, RunDescriptor, no_row};
 use crate::invariant::invariant;
 use crate::state::MergeDrops;
-use crate::write::pending_rows::RowsOf;
+use crate::write::pending_rows::{DocumentTables, RowsOf};
 use crate::write::writer::Writer;
 
 /// Bytes of the rows that are read together: about 64 pages of them. Bounds the memory, except for a
@@ -87,9 +87,7 @@ impl Writer {
             return Ok(0);
         }
         let (mut done, mut moved) = (0, 0);
-        let write = self.write()?;
-        let mut documents = write.open_table(DOCUMENTS).engine()?;
-        let mut payloads = write.open_table(PAYLOADS).engine()?;
+        let mut tables = DocumentTables::open(self.write()?, &self.store.context)?;
         while let Some(from) = output.rows_from {
             let first = dropped.first_from(from).filter(|id| *id <= output.last_id);
             // `rows_from` skips to the next document that is dropped: the rows before it are not
@@ -99,19 +97,21 @@ impl Writer {
                 break;
             };
             let ids = first..output.last_id + 1;
-            let (window, end) = read_window(&documents, &payloads, ids, dropped)?;
+            let (window, end) = read_window(&tables.documents, &tables.payloads, ids, dropped)?;
             let is_dense = window.is_dense();
             let (live, gone) = (&window.documents, &window.dropped);
-            rewrite(&mut documents, first..end, is_dense, live, gone)?;
+            rewrite(&mut tables.documents, first..end, is_dense, live, gone)?;
+            // Sets are large, and are not read to be packed again.
+            gone.iter().try_for_each(|id| tables.remove_set(*id))?;
             let (live, gone) = (&window.payloads, &window.dropped_payloads);
             if !gone.is_empty() {
-                rewrite(&mut payloads, first..end, is_dense, live, gone)?;
+                rewrite(&mut tables.payloads, first..end, is_dense, live, gone)?;
             }
             done += window.written_documents() as u64 * self.row_postings();
             moved += window.written_documents() as u64;
             output.rows_from = (end <= output.last_id).then_some(end);
         }
-        drop((documents, payloads));
+        drop(tables);
         self.note_removed_rows(moved);
         Ok(done)
     }

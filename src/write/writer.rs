@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::engine::{
     DEAD, DOCUMENTS, EQUAL, EngineResult, META, PAYLOADS, PageFinder, PanicSafe, ReadableTable,
-    WriteTransaction, catch_engine_panic,
+    SETS, WriteTransaction, catch_engine_panic,
 };
 use crate::error::{Error, Result};
 use crate::format::{Posting, RowHead, State, TombstoneChanges, header};
@@ -22,7 +22,7 @@ use crate::state::{OpenStore, RunSet, SharedContext, TombstoneDelta, Version};
 use crate::threads::named;
 use crate::types::{Document, DocumentId};
 use crate::write::buffer::TransactionBuffer;
-use crate::write::pending_rows::{DocumentRows, PendingRows, remove_rows};
+use crate::write::pending_rows::{DocumentRows, DocumentTables, PendingRows};
 use crate::write::run_tables::run_tables;
 use resemblance_sketch::lanes::hash_key;
 use resemblance_sketch::sketch::Signature;
@@ -257,11 +257,9 @@ impl Writer {
             self.buffer.get_mut().remove_key(head.key_code(), id);
             return Ok(true);
         }
-        let write = self.write()?;
-        let mut documents = write.open_table(DOCUMENTS).engine()?;
-        let mut payloads = write.open_table(PAYLOADS).engine()?;
-        let is_removed = remove_rows(&mut documents, &mut payloads, id)?.is_some();
-        drop((documents, payloads));
+        let mut tables = DocumentTables::open(self.write()?, &self.store.context)?;
+        let is_removed = tables.remove(id)?.is_some();
+        drop(tables);
         self.note_removed_rows(u64::from(is_removed));
         Ok(is_removed)
     }
@@ -577,6 +575,18 @@ impl ReadView for Writer {
             return visit(self.pending.payload(id));
         }
         let table = self.write()?.open_table(PAYLOADS).engine()?;
+        let row = table.get(id).engine()?;
+        visit(row.as_ref().map(|row| row.value()))
+    }
+
+    fn set_row(&self, id: u64, visit: &mut VisitRow<'_>) -> Result<()> {
+        if self.is_deleted(id) {
+            return visit(None);
+        }
+        if self.pending.covers(id) {
+            return visit(self.pending.set(id));
+        }
+        let table = self.write()?.open_table(SETS).engine()?;
         let row = table.get(id).engine()?;
         visit(row.as_ref().map(|row| row.value()))
     }

@@ -6,6 +6,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use resemblance::exact::{WeightedSet, probability_jaccard};
 use resemblance::schema::{EmptyDocuments, MinHashKind, MinHashSchema, TableDesign};
 use resemblance::{Combine, Document, Family, Record, Schema, Signature, Snapshot};
 
@@ -268,7 +269,53 @@ impl Model {
         self.prefixes.iter().any(|prefix| (a ^ b) & prefix == 0)
     }
 
+    /// Compares as the store does: by their sets if it is exact, and else by signatures.
     pub(crate) fn compare(&self, id: u64, a: &Signature, b: &Signature) -> Found {
+        let estimated = self.compare_signatures(id, a, b);
+        if !self.schema.is_exact() {
+            return estimated;
+        }
+        let similarity = self.similarity_of_sets(a, b);
+        Found {
+            estimate: similarity,
+            unrounded: similarity,
+            is_exact: true,
+            ..estimated
+        }
+    }
+
+    fn similarity_of_sets(&self, a: &Signature, b: &Signature) -> f64 {
+        let weights = |signature: &Signature| -> BTreeMap<u64, u64> {
+            let Some(set) = signature.exact_set() else {
+                let kept = signature.kept_hashes().unwrap();
+                return kept.iter().map(|hash| (*hash, 1)).collect();
+            };
+            let weights = set.weights().iter().copied().chain(std::iter::repeat(1));
+            set.hashes().iter().copied().zip(weights).collect()
+        };
+        let (a, b) = (weights(a), weights(b));
+        if self.schema.minhash().unwrap().kind() == MinHashKind::Probability {
+            let set = |weights: BTreeMap<u64, u64>| {
+                WeightedSet::new(
+                    weights
+                        .into_iter()
+                        .map(|(hash, weight)| (hash, weight as f64)),
+                )
+            };
+            return probability_jaccard(&set(a).unwrap(), &set(b).unwrap());
+        }
+        let all: BTreeSet<u64> = a.keys().chain(b.keys()).copied().collect();
+        let of = |set: &BTreeMap<u64, u64>, hash: &u64| set.get(hash).copied().unwrap_or(0);
+        let least: u64 = all.iter().map(|hash| of(&a, hash).min(of(&b, hash))).sum();
+        let most: u64 = all.iter().map(|hash| of(&a, hash).max(of(&b, hash))).sum();
+        if most == 0 {
+            1.0
+        } else {
+            least as f64 / most as f64
+        }
+    }
+
+    fn compare_signatures(&self, id: u64, a: &Signature, b: &Signature) -> Found {
         let fingerprints = a.simhash().zip(b.simhash());
         let similarity = self.similarity(a, b);
         Found {
@@ -342,7 +389,11 @@ impl Model {
                 _ => self.shares_band(signature, other),
             })
             .filter(|(_, other)| signature.is_empty() == other.is_empty())
-            .map(|(id, other)| self.compare(id, signature, other))
+            .map(|(id, other)| match by {
+                // Distances are exact anyway.
+                Family::SimHash => self.compare_signatures(id, signature, other),
+                _ => self.compare(id, signature, other),
+            })
             .collect();
         best_first(&mut found);
         if by == Family::SimHash {

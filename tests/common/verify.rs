@@ -401,8 +401,11 @@ fn nearest_like(snapshot: &Snapshot, model: &Model, signature: &Signature, n: us
         let in_buckets = snapshot.nearest(signature, n).by(by).min_recall(0.0);
         let in_buckets = in_buckets.without_scan().run().unwrap();
         let all = model.nearest(signature, n, by, false);
+        // The exact sets of these documents are not as their estimates have it, by which candidates are
+        // left out that are hardly nearer.
+        let is_whole = !schema.is_exact() || by == Family::SimHash;
         let found = nearest(0.0);
-        if found.scope() == Scope::Candidates {
+        if found.scope() == Scope::Candidates && is_whole {
             same_matches(model, &found, &model.nearest(signature, n, by, true));
             assert_eq!(in_buckets, found);
         }
@@ -410,7 +413,7 @@ fn nearest_like(snapshot: &Snapshot, model: &Model, signature: &Signature, n: us
         let usual = nearest(0.9);
         assert_eq!(usual.len(), all.len());
         assert!(usual.recall() >= Some(0.9), "{usual:?}");
-        if usual.scope() == Scope::Scan {
+        if usual.scope() == Scope::Scan && is_whole {
             same_matches(model, &usual, &all);
         }
     }

@@ -12,6 +12,7 @@ mod bulk;
 #[path = "../common/mod.rs"]
 mod common;
 mod evict;
+mod exact_sets;
 mod file_length;
 mod group;
 mod life;

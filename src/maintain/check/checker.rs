@@ -13,7 +13,9 @@ use crate::engine::{
     DEAD, EQUAL, EngineError, EngineResult, ReadableTable, ReadableTableMetadata, overlay,
 };
 use crate::error::{Error, Result};
-use crate::format::{DocumentRow, EqualChunk, LaneSummary, Posting, RunDescriptor, decode_payload};
+use crate::format::{
+    DocumentRow, EqualChunk, LaneSummary, Posting, RunDescriptor, decode_payload, decode_set,
+};
 use crate::index::{ChunkIter, read_lane};
 use crate::maintain::check::filters::{FilterCheck, check_pieces};
 use crate::maintain::check::pages::{check_bookkeeping, check_pages};
@@ -177,6 +179,7 @@ impl<'a, 'w> Check<'a, 'w> {
 
     fn all(&mut self) -> Result<()> {
         self.step(2, Self::rows)?;
+        self.step(2, Self::sets)?;
         self.step(2, Self::deleted)?;
         self.step(10, Self::equal)?;
         self.runs()?;
@@ -252,6 +255,34 @@ impl<'a, 'w> Check<'a, 'w> {
         let place = format!("table payloads, document {id}");
         let detail = "found a row, but no document that has a payload";
         self.report.add(1, place, detail);
+    }
+
+    /// Invariants 1 and 2: in an exact store each row of a document has an exact set, which can be read.
+    fn sets(&mut self) -> Result<()> {
+        let tables = self.snapshot.inner.tables()?;
+        let Some(sets) = &tables.sets else {
+            return Ok(());
+        };
+        let mut count = 0;
+        for entry in ReadableTable::iter(sets).engine()? {
+            let (key, row) = entry.engine()?;
+            let id = key.value();
+            let set = decode_set(id, row.value(), self.snapshot.context().shape());
+            self.report.note(2, set.map(drop))?;
+            if self.live.contains(id) || self.removed.contains(id) {
+                count += 1;
+            } else {
+                let place = format!("table sets, document {id}");
+                self.report
+                    .add(1, place, "found a row, but no such document");
+            }
+        }
+        let documents = self.live.len() + self.removed.len();
+        if count != documents {
+            let detail = format!("found the sets of {count} documents, expected {documents}");
+            self.report.add(1, "table sets", detail);
+        }
+        Ok(())
     }
 
     fn row(&mut self, id: u64, document: &[u8], payload: Option<&[u8]>) -> Result<()> {

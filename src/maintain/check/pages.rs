@@ -56,9 +56,8 @@ pub(super) fn check_pages(
 /// not ours.
 fn invariant_of(table: &str) -> Option<u8> {
     match table {
-        "meta" | "documents" | "payloads" | "lanes" | "runs" | "dead" | "equal" | "filters" => {
-            Some(2)
-        }
+        "meta" | "documents" | "payloads" | "sets" | "lanes" | "runs" | "dead" | "equal"
+        | "filters" => Some(2),
         "keys" | "bands" | "permuted" => Some(7),
         _ => None,
     }

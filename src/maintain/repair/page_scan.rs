@@ -10,7 +10,7 @@ use crate::engine::{
     Leaf, LeafPage, PAGE_BYTES, Page, PageFile, Widths, intact_rows, stated_count,
 };
 use crate::error::Result;
-use crate::format::{DOCUMENTS, PAYLOADS};
+use crate::format::{DOCUMENTS, PAYLOADS, SETS};
 use crate::maintain::repair::damaged_rows::{ReadRow, row_at};
 use crate::maintain::repair::meta::MetaRows;
 use crate::maintain::stored_keys::row_check;
@@ -34,6 +34,7 @@ const NAMED_ROWS: Widths = Widths {
 pub(super) struct Scanned {
     pub(super) documents: ScannedRows,
     pub(super) payloads: ScannedRows,
+    pub(super) sets: ScannedRows,
     /// The rows of `meta` of the newest commit that were found together.
     pub(super) meta: MetaRows,
 }
@@ -43,6 +44,7 @@ pub(super) fn scan(pages: &PageFile, watch: &mut Watch<'_>) -> Result<Scanned> {
     let mut scanned = Scanned {
         documents: ScannedRows::new(DOCUMENTS),
         payloads: ScannedRows::new(PAYLOADS),
+        sets: ScannedRows::new(SETS),
         meta: MetaRows::default(),
     };
     let total = pages.length_bytes();
@@ -55,9 +57,15 @@ pub(super) fn scan(pages: &PageFile, watch: &mut Watch<'_>) -> Result<Scanned> {
         };
         scanned.documents.look_at(offset, &bytes);
         scanned.payloads.look_at(offset, &bytes);
+        scanned.sets.look_at(offset, &bytes);
         look_for_meta(&bytes, &mut scanned.meta);
     }
-    for rows in [&mut scanned.documents, &mut scanned.payloads] {
+    let tables = [
+        &mut scanned.documents,
+        &mut scanned.payloads,
+        &mut scanned.sets,
+    ];
+    for rows in tables {
         rows.leaves
             .sort_unstable_by_key(|leaf| Reverse(leaf.first_id));
     }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::engine::{Commit, open_commit};
 use crate::error::{Error, Result};
-use crate::format::{DOCUMENTS, DocumentRow, PAYLOADS, Shape, decode_payload};
+use crate::format::{DOCUMENTS, DocumentRow, PAYLOADS, SETS, Shape, decode_payload, decode_set};
 use crate::maintain::repair::damaged_rows::ReadRow;
 use crate::maintain::repair::loss_report::LossReport;
 use crate::maintain::repair::meta::MetaRows;
@@ -21,12 +21,15 @@ use resemblance_sketch::sketch::{RecipeMark, Signature};
 /// Reasons of a document that has not all of its rows.
 const NO_DOCUMENT_ROW: &str = "its row in documents is gone";
 const NO_PAYLOAD_ROW: &str = "its row in payloads is gone";
+const NO_SET_ROW: &str = "its row in sets is gone";
 
 /// A damaged file, whose documents are read one by one.
 pub(super) struct DamagedStore {
     commit: Commit,
     documents: RowVersions,
     payloads: RowVersions,
+    /// Has rows in an exact store alone.
+    sets: RowVersions,
     deleted: RemainingTombstones,
     schema: Schema,
     shape: Shape,
@@ -78,19 +81,29 @@ impl DamagedStore {
         if scans {
             deleted.may_be_back = vec![(0, u64::MAX)];
         }
-        let (documents, payloads) = match found {
+        let has_sets = schema.has_sets();
+        let (documents, payloads, sets) = match found {
             Some(found) => (
                 RowSource::Scan(found.documents),
                 RowSource::Scan(found.payloads),
+                match has_sets {
+                    true => RowSource::Scan(found.sets),
+                    false => RowSource::None,
+                },
             ),
             None => (
                 RowSource::from_tree(DOCUMENTS, table(DOCUMENTS), &mut losses),
                 RowSource::from_tree(PAYLOADS, table(PAYLOADS), &mut losses),
+                match has_sets {
+                    true => RowSource::from_tree(SETS, table(SETS), &mut losses),
+                    false => RowSource::None,
+                },
             ),
         };
         Ok(Self {
             documents: RowVersions::new(documents),
             payloads: RowVersions::new(payloads),
+            sets: RowVersions::new(sets),
             deleted,
             shape: shape_of(&schema),
             recipe: schema.sketcher().recipe_mark(),
@@ -128,15 +141,17 @@ impl DamagedStore {
             let pages = &self.commit.pages;
             let next = self.documents.next_id(pages, &mut self.losses);
             let next_payload = self.payloads.next_id(pages, &mut self.losses);
-            let Some(id) = next.into_iter().chain(next_payload).min() else {
+            let next_set = self.sets.next_id(pages, &mut self.losses);
+            let Some(id) = next.into_iter().chain(next_payload).chain(next_set).min() else {
                 return Ok(false);
             };
             let documents = self.documents.take(id, pages, &mut self.losses);
             let payloads = self.payloads.take(id, pages, &mut self.losses);
+            let sets = self.sets.take(id, pages, &mut self.losses);
             if self.deleted.contains(id) || self.next_id.is_some_and(|next| id >= next) {
                 continue;
             }
-            match self.decode_any(&documents, &payloads) {
+            match self.decode_any(&documents, &payloads, &sets) {
                 Ok((document, signature)) => {
                     return take(id, document, &signature).map(|()| true);
                 }
@@ -150,8 +165,10 @@ impl DamagedStore {
         &self,
         documents: &'r [ReadRow],
         payloads: &'r [ReadRow],
+        sets: &[ReadRow],
     ) -> std::result::Result<(Document<'r>, Signature), String> {
-        let mut decoded = documents.iter().map(|row| self.decode(row, payloads));
+        let decode = |row| self.decode(row, payloads, sets);
+        let mut decoded = documents.iter().map(decode);
         let first = decoded.next().unwrap_or(Err(NO_DOCUMENT_ROW.into()));
         first.or_else(|reason| decoded.find_map(|decoded| decoded.ok()).ok_or(reason))
     }
@@ -160,6 +177,7 @@ impl DamagedStore {
         &self,
         document: &'r ReadRow,
         payloads: &'r [ReadRow],
+        sets: &[ReadRow],
     ) -> std::result::Result<(Document<'r>, Signature), String> {
         let row = DocumentRow::decode(document.id, &document.value, &self.shape)
             .map_err(|error| reason(DOCUMENTS, &error))?;
@@ -172,7 +190,16 @@ impl DamagedStore {
             // Whatever is there belongs to another version of the document.
             false => &[],
         };
-        let (head, signature) = (row.head, row.to_signature(self.recipe));
+        // The set of a document never changes, and so any version will do.
+        let set = match self.schema.has_sets() {
+            true => {
+                let set = sets.first().ok_or(NO_SET_ROW)?;
+                let decoded = decode_set(set.id, &set.value, &self.shape);
+                Some(decoded.map_err(|error| reason(SETS, &error))?)
+            }
+            false => None,
+        };
+        let (head, signature) = (row.head, row.to_signature(self.recipe).with_set(set));
         let document = head.to_document(payload);
         document.validate().map_err(|error| error.to_string())?;
         Ok((document, signature))

@@ -8,7 +8,7 @@ use crate::format::{decode_body, encode_signature};
 use crate::maintain::transfer::pair_rule::PairRule;
 use crate::options::StoreOptions;
 use crate::query::Bounds;
-use crate::state::SharedContext;
+use crate::state::{SharedContext, whole_shape_of};
 use resemblance_sketch::lanes::TableDesign;
 use resemblance_sketch::schema::Schema;
 use resemblance_sketch::sketch::Signature;
@@ -65,7 +65,7 @@ impl Codec {
     /// [`Error::SignatureMismatch`] if the signature does not fit the schema.
     pub fn encode(&self, signature: &Signature) -> Result<Vec<u8>> {
         self.context.check_signature(signature)?;
-        encode_signature(signature, self.context.shape())
+        encode_signature(signature, &whole_shape_of(&self.context.schema))
     }
 
     /// Converts bytes to a signature.
@@ -75,7 +75,8 @@ impl Codec {
     /// [`Error::InvalidParameter`] if [`encode`](Self::encode) cannot have returned the bytes.
     pub fn decode(&self, bytes: &[u8]) -> Result<Signature> {
         let context = &self.context;
-        let decoded = decode_body(bytes, context.shape(), context.recipe);
+        let shape = whole_shape_of(&context.schema);
+        let decoded = decode_body(bytes, &shape, context.recipe);
         let alone = decoded.filter(|(head, _)| !head.has_fields());
         let signature = alone.map(|(_, signature)| signature);
         signature.ok_or_else(|| {

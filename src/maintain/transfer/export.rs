@@ -1,5 +1,6 @@
 //! Writes the documents of a snapshot as a stream, which another store can import.
 
+use std::borrow::Cow;
 use std::io::Write;
 
 use crate::engine::{EngineResult, OwnedRange, PanicSafe};
@@ -127,7 +128,12 @@ fn append(
         let (body, _) = row
             .split_last_chunk::<{ checksum::CHECKSUM_BYTES }>()
             .or_bug("the checksum of a row that was decoded")?;
-        stream.document(id, body, &document.payload, piece)?;
+        let mut body = Cow::Borrowed(body);
+        if snapshot.context().schema.has_sets() {
+            let view = snapshot.view();
+            view.with_set_body(id, &mut |set| body.to_mut().extend_from_slice(set))?;
+        }
+        stream.document(id, &body, &document.payload, piece)?;
         appended += 1;
     }
     Ok(appended)

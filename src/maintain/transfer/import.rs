@@ -10,7 +10,7 @@ use crate::invariant::{bug, invariant};
 use crate::observe::{UPKEEP, log as events};
 use crate::query::find_keys;
 use crate::state::OpenStore;
-use crate::state::{SharedContext, shape_of};
+use crate::state::{SharedContext, shape_of, whole_shape_of};
 use crate::types::{Document, DocumentId, Novelty, Operation, Phase, Report, Watch};
 use crate::write::{Arbiter, WriteTransaction, Writer};
 use resemblance_sketch::sketch::Signature;
@@ -191,7 +191,7 @@ fn import_stream(
 ) -> Result<ImportReport> {
     rules.validate()?;
     let reader = BufReader::with_capacity(BUFFER_BYTES, reader);
-    let (mut stream, header, shape) = StreamReader::begin(reader, shape_of)?;
+    let (mut stream, header, shape) = StreamReader::begin(reader, whole_shape_of)?;
     let context = &store.context;
     check_recipe(context, &header)?;
     if !store.writable {

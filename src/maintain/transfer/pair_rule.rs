@@ -4,6 +4,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::error::Result;
 use crate::query::{ResolvedBounds, Scored};
 use crate::state::SharedContext;
 use resemblance_sketch::sketch::Signature;
@@ -111,16 +112,24 @@ impl PairRule {
     ///
     /// Both signatures must belong to the schema, as those of
     /// [`Codec::decode`](crate::distributed::Codec::decode) do.
-    #[must_use]
+    /// Without `exact`, the sets of an [exact](crate::SchemaBuilder::exact) schema decide.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Bug`](crate::Error::Bug) for a signature without the set that the schema asks for.
     pub fn compare(
         &self,
         a: &Signature,
         b: &Signature,
         exact: Option<f64>,
         shares_band: bool,
-    ) -> PairScore {
+    ) -> Result<PairScore> {
         let layout = self.context.shape().values;
         let estimate = layout.map(|layout| layout.similarity(a.agreement(layout, b)));
+        let exact = match exact {
+            Some(similarity) => Some(similarity),
+            None => self.context.set_similarity(a, b, 0.0)?,
+        };
         let similarity = exact.or(estimate);
         let fingerprints = a.fingerprint().zip(b.fingerprint());
         let distance = fingerprints.map(|(a, b)| a.distance(&b));
@@ -134,10 +143,10 @@ impl PairRule {
             is_exact: exact.is_some(),
             distance: distance.unwrap_or(0),
         };
-        PairScore {
+        Ok(PairScore {
             is_pair: is_filed && (is_near || shares_band) && scored.is_within(&self.bounds),
             similarity,
             distance,
-        }
+        })
     }
 }

@@ -1,5 +1,8 @@
 //! Signatures of few families, so that near and equal ones are frequent.
 
+use std::collections::BTreeSet;
+
+use resemblance::exact::ExactSet;
 use resemblance::schema::MinHashKind;
 use resemblance::{Schema, Signature};
 
@@ -106,10 +109,40 @@ fn external(schema: &Schema, drawn: Drawn) -> Signature {
 }
 
 pub(crate) fn signature(schema: &Schema, drawn: Drawn) -> Signature {
-    match kind(schema) {
+    let signature = match kind(schema) {
         Some(MinHashKind::External) => external(schema, drawn),
         _ => made(schema, drawn),
+    };
+    let lacks_set = schema.has_sets() && signature.exact_set().is_none();
+    match lacks_set {
+        true => with_set_like(schema, signature),
+        false => signature,
     }
+}
+
+/// A signature with a set that is about as near to others as its values are, and seldom as the estimate
+/// has it: some of its features depend on a value, and some on nothing.
+fn with_set_like(schema: &Schema, signature: Signature) -> Signature {
+    let values = signature
+        .minhash()
+        .into_iter()
+        .flatten()
+        .map(|value| u64::from(*value));
+    let values = values.chain(signature.bottom_k().into_iter().flatten().copied());
+    let numbered = (0_u64..).zip(values);
+    let hash = |(place, value): (u64, u64)| match place % 3 {
+        0 => place,
+        _ => Random(value ^ place << 32).next() >> 20,
+    };
+    let is_there = |_: &(u64, u64)| !signature.is_empty();
+    let hashes: BTreeSet<u64> = numbered.filter(is_there).map(hash).collect();
+    let weights = hashes.iter().map(|hash| (hash % 5 + 1) << 15).collect();
+    let is_weighted = kind(schema).is_some_and(MinHashKind::is_weighted);
+    let weights = if is_weighted { weights } else { Vec::new() };
+    signature.with_set(Some(ExactSet::from_sorted(
+        hashes.into_iter().collect(),
+        weights,
+    )))
 }
 
 fn made(schema: &Schema, drawn: Drawn) -> Signature {

@@ -101,7 +101,7 @@ impl Model {
     /// Whether a store keeps the same of two signatures.
     fn is_stored_alike(&self, a: &Signature, b: &Signature) -> bool {
         let parts = |s: &Signature| (s.is_empty(), s.simhash(), s.bottom_k().map(<[u64]>::to_vec));
-        if parts(a) != parts(b) {
+        if parts(a) != parts(b) || a.exact_set() != b.exact_set() {
             return false;
         }
         let (Some(schema), Some(_)) = (self.schema.minhash(), a.minhash()) else {

@@ -110,7 +110,9 @@ fn distributed_pairs_equal_those_of_a_join() {
                 let shared: Vec<usize> = rule.lanes().filter(shares).collect();
                 let shares_band = shared.iter().any(|lane| *lane < rule.bands());
                 let exact = is_exact.then(|| exact(a, b));
-                let score = rule.compare(&signatures[a], &signatures[b], exact, shares_band);
+                let score = rule
+                    .compare(&signatures[a], &signatures[b], exact, shares_band)
+                    .unwrap();
                 if score.is_pair && !shared.is_empty() {
                     expected.push(((a, b), (score.similarity, score.distance)));
                 }

@@ -171,6 +171,30 @@ fn containment_stores_follow_the_specification() {
     }
 }
 
+#[test]
+fn exact_stores_follow_the_specification() {
+    let banded = |minhash: MinHash| Schema::builder().minhash(minhash.banding(3, 3)).exact();
+    for minhash in [
+        MinHash::new(16),
+        MinHash::weighted(16),
+        MinHash::probability(16),
+    ] {
+        check(banded(minhash));
+        check(banded(minhash).containment(Containment::new(1).window(1)));
+        let distinct = Containment::new(2).window(2);
+        check(
+            banded(minhash)
+                .containment(distinct)
+                .seed(5)
+                .simhash(SimHash::bits64().max_distance(1)),
+        );
+        check_rebanded(
+            banded(minhash).build().unwrap(),
+            &Rebanding::new().threshold(0.5),
+        );
+    }
+}
+
 fn values_of(kind: Kind) -> u16 {
     if kind == Kind::BottomK { 64 } else { 40 }
 }

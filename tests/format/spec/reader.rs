@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use redb::{ReadOnlyDatabase, ReadableDatabase, ReadableTable, TableDefinition};
+use redb::{ReadOnlyDatabase, ReadableDatabase, ReadableTable, TableDefinition, TableHandle};
 
 use crate::spec::blocks::{self, Block, Posting};
 use crate::spec::bytes::Bytes;
 use crate::spec::filters::{self, Shape};
 use crate::spec::recipe::Signature;
-use crate::spec::schema::Schema;
+use crate::spec::schema::{Schema, decode_set};
 
 pub(crate) type Rows<K> = TableDefinition<'static, K, &'static [u8]>;
 
@@ -44,6 +44,13 @@ pub(crate) fn read_tables(path: &Path) -> Tables {
     read_table!("bands", &[u8; 22], |key| key.to_vec());
     read_table!("permuted", &[u8; 22], |key| key.to_vec());
     read_table!("filters", &[u8; 10], |key| key.to_vec());
+    let mut names = read
+        .list_tables()
+        .unwrap()
+        .map(|table| table.name().to_owned());
+    if names.any(|name| name == "sets") {
+        read_table!("sets", u64, |key| key.to_be_bytes().to_vec());
+    }
     assert_eq!(read.list_tables().unwrap().count(), tables.len());
     tables
 }
@@ -152,7 +159,9 @@ impl Store {
         let tables = read_tables(path);
         let meta =
             |name: &str| Bytes::open("meta", name.as_bytes(), &tables["meta"][name.as_bytes()]);
-        let has_weights = read_header(meta("header"));
+        let refuse = read_header(meta("header"));
+        let has_weights = refuse & 1 << 8 != 0;
+        assert_eq!(tables.contains_key("sets"), refuse & 1 << 9 != 0);
         let weights = has_weights.then(|| read_frequencies(meta("weights")));
         assert_eq!(
             has_weights,
@@ -221,14 +230,14 @@ impl Store {
     }
 }
 
-/// Returns true if the store has weights.
-fn read_header(mut bytes: Bytes<'_>) -> bool {
+/// Returns the features that a reader must know.
+fn read_header(mut bytes: Bytes<'_>) -> u64 {
     assert_eq!(bytes.take(8), b"RESEMBL\x1a");
     let (_version, oldest_reader) = (bytes.u16(), bytes.u16());
     assert!(oldest_reader <= 1);
     let (_ignorable, _read_only, refuse) = (bytes.u64(), bytes.u64(), bytes.u64());
-    assert!([0, 1 << 8].contains(&refuse), "{refuse:b}");
-    refuse != 0
+    assert_eq!(refuse & !(0b11 << 8), 0, "{refuse:b}");
+    refuse
 }
 
 fn read_frequencies(mut bytes: Bytes<'_>) -> (u64, BTreeMap<u64, u64>) {
@@ -380,11 +389,18 @@ fn read_filters(tables: &Tables) -> BTreeMap<(u32, u16, u32), Vec<u8>> {
 
 fn read_documents(tables: &Tables, schema: &Schema) -> BTreeMap<u64, Document> {
     let mut payloads = tables["payloads"].clone();
+    let mut sets = tables.get("sets").cloned().unwrap_or_default();
     let documents: BTreeMap<u64, Document> = tables["documents"]
         .iter()
         .map(|(row_key, value)| {
             let mut bytes = Bytes::open("documents", row_key, value);
-            let (head, signature) = read_document(&mut bytes, schema);
+            let (head, mut signature) = read_row(&mut bytes, schema);
+            if schema.recipe.has_set() {
+                let row = sets.remove(row_key).expect("the row of a set");
+                let mut bytes = Bytes::open("sets", row_key, &row);
+                signature.set = Some(decode_set(&mut bytes, &schema.recipe));
+                assert!(bytes.rest().is_empty());
+            }
             let payload = head.has_payload.then(|| {
                 let row = payloads.remove(row_key).expect("the row of a payload");
                 let payload = Bytes::open("payloads", row_key, &row).rest().to_vec();
@@ -401,6 +417,7 @@ fn read_documents(tables: &Tables, schema: &Schema) -> BTreeMap<u64, Document> {
         })
         .collect();
     assert!(payloads.is_empty(), "payloads of no document: {payloads:?}");
+    assert!(sets.is_empty(), "sets of no document: {sets:?}");
     documents
 }
 
@@ -429,8 +446,19 @@ fn read_head(bytes: &mut Bytes<'_>) -> Head {
     }
 }
 
-/// Reads the body of a row: the bytes before the signature, and the signature.
+/// The body of a row and, behind it, the exact set: as in streams.
 pub(crate) fn read_document(bytes: &mut Bytes<'_>, schema: &Schema) -> (Head, Signature) {
+    let head = read_head(bytes);
+    let mut signature = schema.decode_signature(bytes, head.is_empty);
+    if schema.recipe.has_set() {
+        signature.set = Some(decode_set(bytes, &schema.recipe));
+    }
+    assert!(bytes.rest().is_empty());
+    (head, signature)
+}
+
+/// The body of a row: what stands in front of the signature, and that.
+fn read_row(bytes: &mut Bytes<'_>, schema: &Schema) -> (Head, Signature) {
     let head = read_head(bytes);
     let signature = schema.decode_signature(bytes, head.is_empty);
     assert!(bytes.rest().is_empty());

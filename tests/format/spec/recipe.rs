@@ -1,7 +1,7 @@
 //! From a document to its signature, written from `format-spec.md` alone: nothing here calls the
 //! library.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use unicode_normalization::UnicodeNormalization;
 use xxhash_rust::xxh3::xxh3_64;
@@ -130,6 +130,7 @@ pub(crate) struct Recipe {
     /// 0 without SimHash.
     pub(crate) simhash_bits: u16,
     pub(crate) containment: Option<Containment>,
+    pub(crate) is_exact: bool,
 }
 
 /// Which shingles are kept.
@@ -154,7 +155,11 @@ pub(crate) struct Signature {
     pub(crate) kept: Option<Vec<u64>>,
     /// The kept shingles in their order: position and hash; none where positions are not kept.
     pub(crate) placed: Vec<(u64, u64)>,
+    /// The exact set: hashes, and their weights if the kind has any.
+    pub(crate) set: Option<ExactSet>,
 }
+
+pub(crate) type ExactSet = (Vec<u64>, Vec<u64>);
 
 impl Recipe {
     pub(crate) fn fingerprint(&self) -> u64 {
@@ -174,6 +179,9 @@ impl Recipe {
             bytes.extend(containment.units.to_le_bytes());
             bytes.push(u8::from(containment.is_scaled) + 2 * u8::from(containment.has_positions));
             bytes.extend(containment.number.to_le_bytes());
+        }
+        if self.is_exact {
+            bytes.extend(b"exact");
         }
         xxh3_64(&bytes)
     }
@@ -282,7 +290,39 @@ impl Recipe {
             empty: features.is_empty(),
             kept: None,
             placed: Vec::new(),
+            set: self.has_set().then(|| self.set(features)),
         }
+    }
+
+    pub(crate) fn is_weighted(&self) -> bool {
+        let kind = self.minhash.map(|(kind, _)| kind);
+        matches!(kind, Some(Kind::Weighted | Kind::Probability))
+    }
+
+    /// Section 5.11: whether there is an exact set beside the kept hashes.
+    pub(crate) fn has_set(&self) -> bool {
+        let keeps_all = self
+            .containment
+            .is_some_and(|it| it.number == 1 && self.text.is_none_or(|text| text.n == it.units));
+        self.is_exact && (self.is_weighted() || !keeps_all)
+    }
+
+    fn set(&self, features: &Features) -> ExactSet {
+        let key = derive(self.seed, 7);
+        let mut set = BTreeMap::new();
+        for (hash, weight) in features {
+            let kept = mix64(mix64(hash ^ key).wrapping_add(GAMMA)) >> 20;
+            *set.entry(kept).or_insert(0) += weight;
+        }
+        let (hashes, weights): ExactSet = set.into_iter().unzip();
+        (
+            hashes,
+            if self.is_weighted() {
+                weights
+            } else {
+                Vec::new()
+            },
+        )
     }
 
     fn simhash(&self, features: &Features) -> u128 {
@@ -348,6 +388,9 @@ impl Recipe {
             bytes.extend(signature.hashes.iter().flat_map(|hash| hash.to_le_bytes()));
             let kept = signature.kept.iter().flatten();
             bytes.extend(kept.flat_map(|hash| hash.to_le_bytes()));
+            let (hashes, weights) = signature.set.unwrap_or_default();
+            let set = hashes.into_iter().chain(weights);
+            bytes.extend(set.flat_map(u64::to_le_bytes));
             let fingerprint = signature.fingerprint.unwrap_or(0).to_le_bytes();
             let length = match self.simhash_bits {
                 0 => 8,

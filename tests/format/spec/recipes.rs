@@ -26,6 +26,7 @@ fn parse_recipe(input: &str) -> Recipe {
         minhash: minhash.map(|(kind, values)| (Kind::named(kind), values.parse().unwrap())),
         simhash_bits: field(input, "simhash").parse().unwrap(),
         containment: containment_of(input),
+        is_exact: input.split(' ').any(|field| field == "exact"),
     }
 }
 
@@ -70,6 +71,9 @@ fn schema_of(recipe: &Recipe, text: Option<Text>) -> Schema {
             true => new.scaled(number),
             false => new.window(number.try_into().unwrap()),
         });
+    }
+    if recipe.is_exact {
+        schema = schema.exact();
     }
     schema.build().unwrap()
 }
@@ -145,6 +149,7 @@ fn of_steps(input: &str) -> Recipe {
         minhash: Some((Kind::PairMultiply, 128)),
         simhash_bits: 0,
         containment: None,
+        is_exact: false,
     }
 }
 
@@ -164,6 +169,7 @@ fn kept_hashes_follow_the_specification() {
             minhash: None,
             simhash_bits: 0,
             containment: containment_of(of),
+            is_exact: false,
         };
         let own = recipe.hashes(hashes.iter().copied()).kept.unwrap();
         let found = schema_of(&recipe, None).sketcher().hashes(hashes).unwrap();

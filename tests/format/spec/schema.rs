@@ -4,7 +4,7 @@ use crate::spec::bytes::Bytes;
 use crate::spec::codes;
 use crate::spec::filters;
 use crate::spec::minhash::{self, Kind};
-use crate::spec::recipe::{Containment, Recipe, Shingles, Signature, Unit};
+use crate::spec::recipe::{Containment, ExactSet, Recipe, Shingles, Signature, Unit};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct MinHash {
@@ -45,14 +45,13 @@ pub(crate) struct Schema {
 
 impl Schema {
     pub(crate) fn decode(bytes: &mut Bytes<'_>) -> Self {
+        let (text, seed, empty) = (bytes.option(decode_text), bytes.u64(), bytes.u32());
+        assert!(empty < 4);
         let recipe = Recipe {
-            text: bytes.option(decode_text),
-            seed: bytes.u64(),
-            alike: match bytes.u32() {
-                0 => false,
-                1 => true,
-                other => panic!("{other}"),
-            },
+            text,
+            seed,
+            alike: empty % 2 == 1,
+            is_exact: empty > 1,
             minhash: bytes.option(|bytes| (decode_kind(bytes), bytes.u16())),
             simhash_bits: bytes.option(Bytes::u16).unwrap_or(0),
             containment: bytes.option(decode_containment),
@@ -180,6 +179,24 @@ impl Schema {
         }
         signature
     }
+}
+
+/// An exact set, section 2.10.
+pub(crate) fn decode_set(bytes: &mut Bytes<'_>, recipe: &Recipe) -> ExactSet {
+    let hashes = decode_kept(bytes);
+    if !recipe.is_weighted() || hashes.is_empty() {
+        return (hashes, Vec::new());
+    }
+    let (shift, width) = (bytes.u8(), usize::from(bytes.u8()));
+    let fields = bytes.take((hashes.len() * width).div_ceil(8));
+    let bit = |bit: usize| u64::from(fields[bit / 8] >> (bit % 8) & 1);
+    let field =
+        |index: usize| (0..width).fold(0, |field, at| field | bit(index * width + at) << at);
+    let fields: Vec<u64> = (0..hashes.len()).map(field).collect();
+    assert!(!fields.contains(&0) && fields.iter().any(|field| field % 2 == 1));
+    assert_eq!(fields.iter().max().unwrap().ilog2() as usize + 1, width);
+    let weights = fields.iter().map(|field| field << shift).collect();
+    (hashes, weights)
 }
 
 fn decode_containment(bytes: &mut Bytes<'_>) -> Containment {

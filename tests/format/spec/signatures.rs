@@ -43,6 +43,7 @@ fn recipe(seed: u64, kind: Kind, values: u16, simhash_bits: u16) -> Recipe {
         minhash: Some((kind, values)),
         simhash_bits,
         containment: None,
+        is_exact: false,
     }
 }
 

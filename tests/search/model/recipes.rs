@@ -37,6 +37,8 @@ pub(crate) struct Recipe {
     empty_alike: bool,
     expected_documents: u64,
     seed: u64,
+    /// True if the store is exact, where the schema allows it.
+    is_exact: bool,
 }
 
 impl Values {
@@ -92,6 +94,9 @@ impl Recipe {
         }
         if let Some(minhash) = &self.minhash {
             builder = builder.minhash(minhash.minhash());
+            if self.is_exact && !is_external(minhash) {
+                builder = builder.exact();
+            }
         }
         match (self.simhash, self.minhash) {
             (Some((true, distance)), _) => {
@@ -142,15 +147,17 @@ pub(crate) fn recipe() -> impl Strategy<Value = Recipe> {
         any::<bool>(),
         proptest::sample::select(&[1_000, 1, 100_000][..]),
         0..3u64,
+        any::<bool>(),
     );
     parts.prop_map(
-        |(minhash, simhash, both, alike, expected_documents, seed)| Recipe {
+        |(minhash, simhash, both, alike, expected_documents, seed, is_exact)| Recipe {
             minhash,
             simhash,
             near_by_both: both,
             empty_alike: alike,
             expected_documents,
             seed,
+            is_exact,
         },
     )
 }

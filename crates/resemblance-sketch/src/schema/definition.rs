@@ -283,6 +283,7 @@ impl Schema {
             seed,
             simhash_bits: None,
             containment: None,
+            is_exact: false,
             ..self.recipe.clone()
         };
         Ok(Sketcher::from_valid(recipe, None, minhash.value_bits))
@@ -411,6 +412,25 @@ impl Schema {
     #[must_use]
     pub fn containment(&self) -> Option<Containment> {
         self.recipe.containment
+    }
+
+    /// Returns true if sets of features decide similarities: see
+    /// [`SchemaBuilder::exact`](crate::SchemaBuilder::exact).
+    ///
+    /// ```
+    /// # use resemblance_sketch::{MinHash, Schema};
+    /// assert!(!Schema::builder().minhash(MinHash::new(64)).build()?.is_exact());
+    /// # Ok::<(), resemblance_sketch::SketchError>(())
+    /// ```
+    #[must_use]
+    pub fn is_exact(&self) -> bool {
+        self.recipe.is_exact
+    }
+
+    /// Returns true if signatures have an exact set beside their kept hashes, which otherwise are
+    /// it.
+    pub fn has_sets(&self) -> bool {
+        self.recipe.is_exact && !self.recipe.keeps_all_features()
     }
 
     /// Returns the rules by which texts become the shingles that find shared passages: the rules of

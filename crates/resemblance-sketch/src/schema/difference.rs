@@ -66,7 +66,7 @@ impl Schema {
             .map(|(_, words)| words)
     }
 
-    fn recipe_parts(&self) -> [(&'static str, String); 7] {
+    fn recipe_parts(&self) -> [(&'static str, String); 8] {
         let recipe = &self.recipe;
         let minhash = recipe
             .minhash
@@ -85,6 +85,10 @@ impl Schema {
             ("SimHash", or_none(simhash)),
             ("empty documents", format!("{:?}", recipe.empty)),
             ("containment", or_none(recipe.containment)),
+            (
+                "exact sets",
+                if recipe.is_exact { "kept" } else { "none" }.into(),
+            ),
             ("Unicode version", format!("{:?}", self.unicode_version)),
         ]
     }
@@ -111,6 +115,7 @@ mod tests {
             (base().minhash(MinHash::one_pass(64)), "MinHash"),
             (base().simhash(SimHash::bits128()), "SimHash"),
             (base().containment(Containment::new(3)), "containment"),
+            (base().exact(), "exact sets"),
             (
                 base().empty_documents(EmptyDocuments::Alike),
                 "empty documents",

@@ -47,6 +47,9 @@ impl fmt::Display for Schema {
         if let Some(containment) = &self.recipe.containment {
             write_containment(f, containment)?;
         }
+        if self.is_exact() {
+            write!(f, "\nexact: the sets of features decide similarities")?;
+        }
         if self.minhash.is_some() && self.simhash.is_some() {
             let rule = match self.near {
                 Combine::Any => "either bound",

@@ -369,7 +369,7 @@ impl ShingleSelector {
 
 /// Returns the hash under which a shingle is indexed. It is uniform for every rule of selection.
 /// Frozen.
-fn kept_hash(mixed: u64) -> u64 {
+pub(super) fn kept_hash(mixed: u64) -> u64 {
     mix64(mixed.wrapping_add(GOLDEN_GAMMA)) >> (64 - KEPT_HASH_BITS)
 }
 

@@ -144,12 +144,12 @@ impl<'a> SignatureDraft<'a> {
     /// Creates the draft of a document with about `features` distinct features.
     pub(super) fn new(functions: &'a HashFunctions, features: usize) -> Self {
         let minhash = functions.minhash.as_ref();
-        let gathered = if minhash.is_some_and(|minhash| minhash.needs_weights()) {
+        let gathered = if functions.needs_weights() {
             GatheredFeatures::Counted {
                 entries: Vec::new(),
                 max_entries: MIN_ADDED_UP,
             }
-        } else if functions.simhash.is_some() {
+        } else if functions.simhash.is_some() || functions.makes_sets() {
             GatheredFeatures::Distinct(DistinctHashes::with_capacity(features))
         } else {
             GatheredFeatures::None
@@ -215,6 +215,10 @@ impl<'a> SignatureDraft<'a> {
                 weights.extend(entries.into_iter().map(weigh));
             }
         }
+        let set = match functions.needs_weights() {
+            true => functions.weighted_set(&weights),
+            false => functions.exact_set(&distinct),
+        };
         let values = minhash.map(|(minhash, state)| {
             if minhash.needs_weights() {
                 minhash.weighted(&weights)
@@ -224,6 +228,7 @@ impl<'a> SignatureDraft<'a> {
         });
         let simhash = functions.simhash.as_ref();
         let fingerprint = simhash.map(|simhash| simhash.unweighted(&distinct));
-        functions.signature(values, fingerprint, self.is_empty)
+        let signature = functions.signature(values, fingerprint, self.is_empty);
+        signature.with_set(set)
     }
 }

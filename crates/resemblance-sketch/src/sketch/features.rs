@@ -249,6 +249,7 @@ mod tests {
             minhash: None,
             simhash_bits: Some(64),
             containment,
+            is_exact: false,
         };
         Sketcher::new(recipe).unwrap()
     }

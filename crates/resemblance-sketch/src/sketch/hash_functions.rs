@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use super::containment::ShingleSelector;
+use super::exact::ExactSet;
 use super::frequencies::DocumentFrequencies;
+use super::hash::{derive, stream};
 use super::min_hash::AnyMinHasher;
 use super::recipe::{Recipe, RecipeMark};
 use super::signature::Signature;
-use super::simhash::SimHasher;
+use super::simhash::{SimHasher, WeightedHash};
 use super::values::MinHashValues;
 use crate::error::{Result, SketchError};
 use crate::fingerprint::Fingerprint;
@@ -25,6 +27,8 @@ pub(super) struct HashFunctions {
     pub(super) mark: RecipeMark,
     pub(super) minhash: Option<AnyMinHasher>,
     pub(super) simhash: Option<SimHasher>,
+    /// The key of the hashes of exact sets, where signatures have these apart from kept hashes.
+    set_key: Option<u64>,
 }
 
 impl HashFunctions {
@@ -45,6 +49,8 @@ impl HashFunctions {
             simhash: recipe
                 .simhash_bits
                 .map(|bits| SimHasher::new(recipe.seed, bits)),
+            set_key: (recipe.is_exact && !recipe.keeps_all_features())
+                .then(|| derive(recipe.seed, stream::CONTAINMENT_KEY)),
             recipe,
         }
     }
@@ -68,6 +74,34 @@ impl HashFunctions {
         is_empty: bool,
     ) -> Signature {
         Signature::new(values, simhash, is_empty, Some(self.mark)).into_cut(self.value_bits)
+    }
+
+    /// Returns true if signatures have an exact set.
+    pub(super) fn makes_sets(&self) -> bool {
+        self.set_key.is_some()
+    }
+
+    /// Returns true if the values depend on the weights of features.
+    pub(super) fn needs_weights(&self) -> bool {
+        let minhash = self.minhash.as_ref();
+        minhash.is_some_and(|minhash| minhash.needs_weights())
+    }
+
+    /// Returns the exact set of distinct features, if signatures have one.
+    pub(super) fn exact_set(&self, features: &[u64]) -> Option<ExactSet> {
+        Some(ExactSet::of_hashes(self.set_key?, features))
+    }
+
+    /// Returns the exact set of distinct features with weights, if signatures have one.
+    pub(super) fn weighted_set(&self, features: &[WeightedHash]) -> Option<ExactSet> {
+        let key = self.set_key?;
+        Some(match self.needs_weights() {
+            true => ExactSet::of_weights(key, features),
+            false => {
+                let hashes: Vec<u64> = features.iter().map(|(hash, _)| *hash).collect();
+                ExactSet::of_hashes(key, &hashes)
+            }
+        })
     }
 
     /// Returns the selector of kept shingles, or `None` without containment.

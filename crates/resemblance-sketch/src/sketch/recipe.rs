@@ -134,6 +134,7 @@ pub enum EmptyDocuments {
 /// The rules by which bytes become features, and features a signature. A store's header contains
 /// them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "StoredRecipe", into = "StoredRecipe")]
 pub struct Recipe {
     /// The rules by which texts become features. Without them the caller passes features.
     pub(crate) text: Option<Text>,
@@ -145,10 +146,70 @@ pub struct Recipe {
     pub(crate) simhash_bits: Option<u16>,
     /// The rule that selects the shingles that find shared passages.
     pub(crate) containment: Option<Containment>,
+    /// True if signatures have the set of all features.
+    pub(crate) is_exact: bool,
+}
+
+/// A recipe as a schema is written. Frozen.
+#[derive(Serialize, Deserialize)]
+struct StoredRecipe {
+    text: Option<Text>,
+    seed: u64,
+    empty: StoredEmpty,
+    minhash: Option<MinHashRecipe>,
+    simhash_bits: Option<u16>,
+    containment: Option<Containment>,
+}
+
+/// The rule for empty documents, and whether sets are kept.
+#[derive(Serialize, Deserialize)]
+enum StoredEmpty {
+    Distinct,
+    Alike,
+    DistinctOfExact,
+    AlikeOfExact,
+}
+
+impl From<StoredRecipe> for Recipe {
+    fn from(stored: StoredRecipe) -> Self {
+        let (empty, is_exact) = match stored.empty {
+            StoredEmpty::Distinct => (EmptyDocuments::Distinct, false),
+            StoredEmpty::Alike => (EmptyDocuments::Alike, false),
+            StoredEmpty::DistinctOfExact => (EmptyDocuments::Distinct, true),
+            StoredEmpty::AlikeOfExact => (EmptyDocuments::Alike, true),
+        };
+        Self {
+            text: stored.text,
+            seed: stored.seed,
+            empty,
+            minhash: stored.minhash,
+            simhash_bits: stored.simhash_bits,
+            containment: stored.containment,
+            is_exact,
+        }
+    }
+}
+
+impl From<Recipe> for StoredRecipe {
+    fn from(recipe: Recipe) -> Self {
+        Self {
+            text: recipe.text,
+            seed: recipe.seed,
+            empty: match (recipe.empty, recipe.is_exact) {
+                (EmptyDocuments::Distinct, false) => StoredEmpty::Distinct,
+                (EmptyDocuments::Alike, false) => StoredEmpty::Alike,
+                (EmptyDocuments::Distinct, true) => StoredEmpty::DistinctOfExact,
+                (EmptyDocuments::Alike, true) => StoredEmpty::AlikeOfExact,
+            },
+            minhash: recipe.minhash,
+            simhash_bits: recipe.simhash_bits,
+            containment: recipe.containment,
+        }
+    }
 }
 
 /// The names of the parts of a recipe, in the order of [`RecipeMark`]'s parts.
-const PARTS: [&str; 7] = [
+const PARTS: [&str; 8] = [
     "text",
     "seed",
     "MinHash",
@@ -156,6 +217,7 @@ const PARTS: [&str; 7] = [
     "empty documents",
     "weights",
     "containment",
+    "exact sets",
 ];
 
 /// Marks a signature with the recipe that made it. Equal recipes have equal marks.
@@ -207,6 +269,9 @@ impl Recipe {
         if let Some(containment) = self.containment {
             self.validate_containment(&containment)?;
         }
+        if self.is_exact {
+            self.validate_exact()?;
+        }
         let is_allowed = self.text.is_none() || !self.is_made_elsewhere();
         let expected = "none: external fingerprints are computed elsewhere";
         SketchError::require(is_allowed, "text", "a text recipe", expected)
@@ -218,6 +283,34 @@ impl Recipe {
         let is_valid = !self.makes_minhash_elsewhere();
         SketchError::require(is_valid, "containment", containment, expected)?;
         self.kept_text().map_or(Ok(()), |text| text.validate())
+    }
+
+    /// Sets decide similarities, which a schema of fingerprints alone has none of.
+    fn validate_exact(&self) -> Result<()> {
+        let (found, expected) = match self.minhash {
+            None => (
+                "a schema without MinHash",
+                "MinHash, whose similarities the sets decide; the distances of SimHash are exact",
+            ),
+            Some(_) => (
+                "external MinHash values",
+                "values that the schema makes of features",
+            ),
+        };
+        let is_valid = self.minhash.is_some() && !self.makes_minhash_elsewhere();
+        SketchError::require(is_valid, "exact", found, expected)
+    }
+
+    /// Returns true if the kept hashes of containment are those of all features, so that they are
+    /// the exact set.
+    pub(crate) fn keeps_all_features(&self) -> bool {
+        let is_weighted = self
+            .minhash
+            .is_some_and(|minhash| minhash.kind.is_weighted());
+        let keeps_all = self
+            .containment
+            .is_some_and(|it| it.window_shingles() == Some(1) || it.scale() == Some(1));
+        keeps_all && !is_weighted && (self.text.is_none() || self.kept_text() == self.text)
     }
 
     /// Returns true if this recipe makes no part of a signature, because the caller provides
@@ -275,6 +368,7 @@ impl Recipe {
                 bits(&[u8::from(self.empty == EmptyDocuments::Alike)]),
                 bits_of(weights),
                 bits(&containment),
+                bits(&[u8::from(self.is_exact)]),
             ],
         }
     }
@@ -298,6 +392,9 @@ impl Recipe {
         bytes.extend(self.minhash.map(|minhash| minhash.kind.code()));
         if let Some(containment) = self.containment {
             containment.append_to(&mut bytes);
+        }
+        if self.is_exact {
+            bytes.extend_from_slice(b"exact");
         }
         feature_hash(&bytes)
     }

@@ -57,6 +57,11 @@ fn append(bytes: &mut Vec<u8>, signature: &Signature) {
     for hash in signature.kept_hashes().into_iter().flatten() {
         bytes.extend_from_slice(&hash.to_le_bytes());
     }
+    if let Some(set) = signature.exact_set() {
+        for number in set.hashes().iter().chain(set.weights()) {
+            bytes.extend_from_slice(&number.to_le_bytes());
+        }
+    }
     // Without a fingerprint, the digest contains that of an empty document. Frozen.
     match signature.fingerprint() {
         Some(fingerprint) => fingerprint.append_le_bytes(bytes),

@@ -8,6 +8,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use super::bottom_k;
 use super::containment::{KeptHashes, KeptShingle};
+use super::exact::ExactSet;
 use super::hash::mix64;
 use super::recipe::RecipeMark;
 use super::values::{MinHashValues, ValueLayout};
@@ -45,6 +46,8 @@ pub struct Signature {
     is_empty: bool,
     /// The kept hashes; `None` without containment.
     kept: Option<KeptHashes>,
+    /// The set of all features; `None` unless the schema is exact, and where the kept hashes are it.
+    set: Option<Box<ExactSet>>,
     /// The recipe that made the signature; `None` if the caller provided its parts.
     recipe: Option<RecipeMark>,
 }
@@ -64,11 +67,14 @@ impl fmt::Debug for Signature {
         if let Some(kept) = &self.kept {
             shown.field("kept_hashes", &kept.hashes.len());
         }
+        if let Some(set) = &self.set {
+            shown.field("exact_set", &set.hashes().len());
+        }
         shown.field("is_empty", &self.is_empty).finish()
     }
 }
 
-/// Signatures are equal if their values, kept hashes and kept positions are equal. Their recipes do
+/// Signatures are equal if their values, kept hashes, kept positions and exact sets are equal. Their recipes do
 /// not count: a signature of a sketcher equals one made from the same parts.
 impl PartialEq for Signature {
     fn eq(&self, other: &Self) -> bool {
@@ -116,6 +122,13 @@ impl Signature {
         for (position, hash) in self.placed_shingles().into_iter().flatten() {
             bytes.extend(position.to_le_bytes());
             bytes.extend(hash.to_le_bytes());
+        }
+        for number in self
+            .set
+            .iter()
+            .flat_map(|set| set.hashes().iter().chain(set.weights()))
+        {
+            bytes.extend(number.to_le_bytes());
         }
         xxh3_128(&bytes)
     }
@@ -270,8 +283,35 @@ impl Signature {
             simhash,
             is_empty,
             kept: None,
+            set: None,
             recipe,
         }
+    }
+
+    /// This signature with this exact set.
+    #[inline]
+    #[must_use]
+    pub fn with_set(self, set: Option<ExactSet>) -> Self {
+        Self {
+            set: set.map(Box::new),
+            ..self
+        }
+    }
+
+    /// Returns the set of all features, if the schema is [exact](crate::SchemaBuilder::exact).
+    /// `None` also where [kept hashes](Self::kept_hashes) are this set, so that it is kept once.
+    ///
+    /// ```
+    /// # use resemblance_sketch::{MinHash, Schema};
+    /// let schema = Schema::builder().minhash(MinHash::new(64)).exact().build()?;
+    /// let signature = schema.sketcher().hashes([1, 2, 3])?;
+    /// assert_eq!(signature.exact_set().map(|set| set.hashes().len()), Some(3));
+    /// # Ok::<(), resemblance_sketch::SketchError>(())
+    /// ```
+    #[must_use]
+    #[inline]
+    pub fn exact_set(&self) -> Option<&ExactSet> {
+        self.set.as_deref()
     }
 
     /// Returns this signature with these kept hashes.
@@ -549,7 +589,7 @@ impl Signature {
     /// # Errors
     ///
     /// [`SketchError::SignatureMismatch`] if the signature of the union does not follow from the
-    /// two signatures. That is the case for kept hashes, for SimHash fingerprints, without MinHash
+    /// two signatures. That is the case for kept hashes and exact sets, for SimHash fingerprints, without MinHash
     /// values, and for values that cannot be ordered: weighted or cut ones (a schema keeps 16 bits
     /// unless its [value bits](crate::MinHash::value_bits) are 32). Also if the signatures are
     /// marked with different recipes.
@@ -572,6 +612,10 @@ impl Signature {
         if self.kept.is_some() || other.kept.is_some() {
             let expected = "none: those of a union do not follow from those of its parts";
             return Err(SketchError::signature("kept hashes", "some", expected));
+        }
+        if self.set.is_some() || other.set.is_some() {
+            let expected = "none: make the signature of the union of the features";
+            return Err(SketchError::signature("exact set", "one", expected));
         }
         let merged = self.values()?.merge(other.values()?)?;
         let is_empty = self.is_empty && other.is_empty;
@@ -682,7 +726,14 @@ impl Signature {
     /// The parts that decide whether signatures are equal.
     fn compared(&self) -> impl Hash + PartialEq {
         let (kept, placed) = (self.kept_hashes(), self.placed_shingles());
-        (&self.values, self.simhash, self.is_empty, kept, placed)
+        (
+            &self.values,
+            self.simhash,
+            self.is_empty,
+            kept,
+            placed,
+            &self.set,
+        )
     }
 
     /// Appends the MinHash values, 32 bits each, or the hashes of bottom-k.

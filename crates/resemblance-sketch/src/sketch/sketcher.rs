@@ -323,7 +323,8 @@ impl Sketcher {
         let simhash = self.functions.simhash.as_ref();
         let fingerprint = simhash.map(|simhash| simhash.weighted(&features, total));
         let is_empty = features.is_empty();
-        Ok(self.functions.signature(values, fingerprint, is_empty))
+        let signature = self.functions.signature(values, fingerprint, is_empty);
+        Ok(signature.with_set(self.functions.weighted_set(&features)))
     }
 
     /// Returns true if this sketcher makes signatures, and false if the caller provides them.

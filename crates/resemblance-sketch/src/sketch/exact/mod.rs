@@ -8,11 +8,13 @@
 //! empty documents unless its schema says so: see [`EmptyDocuments`](crate::EmptyDocuments).)
 
 mod classical;
+mod exact_set;
 mod fingerprints;
 mod sets;
 mod spans;
 
 pub use classical::{modular_minhash, permuted_table, simhash};
+pub use exact_set::ExactSet;
 pub use fingerprints::{
     angle, fingerprints_within, hamming, jaccard_of_bits, same_bit_probability, sensitivity,
 };

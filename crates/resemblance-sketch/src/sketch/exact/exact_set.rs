@@ -1,0 +1,177 @@
+//! The set of features that an exact store keeps of a document.
+
+use super::sets::{WeightedSet, jaccard_from, probability_jaccard, weighted_jaccard};
+use crate::error::Result;
+use crate::sketch::containment::kept_hash;
+use crate::sketch::hash::mix64;
+use crate::sketch::recipe::MinHashKind;
+use crate::sketch::simhash::{WeightedHash, add_up};
+
+/// The features of a document in a schema that is [exact](crate::SchemaBuilder::exact): hashes of
+/// 44 bits, ascending, each once, and their weights where the kind of MinHash has them.
+///
+/// ```
+/// use resemblance_sketch::{MinHash, Schema, Text};
+/// let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).exact().build()?;
+/// let sketcher = schema.sketcher();
+/// let (a, b) = (sketcher.text("a b c d")?, sketcher.text("b c d e")?);
+/// let (a, b) = (a.exact_set().unwrap(), b.exact_set().unwrap());
+/// assert_eq!((a.hashes().len(), a.weights()), (4, &[][..]));
+/// assert_eq!(a.similarity_from(0.0, b, schema.minhash().unwrap().kind())?, 3.0 / 5.0);
+/// # Ok::<(), resemblance_sketch::SketchError>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct ExactSet {
+    hashes: Vec<u64>,
+    /// One for each hash, or none.
+    weights: Vec<u64>,
+}
+
+impl ExactSet {
+    /// The set of distinct features by their hashes, in any order. The hashes that are kept are
+    /// those that containment keeps. Frozen.
+    pub(crate) fn of_hashes(key: u64, features: &[u64]) -> Self {
+        let kept = features.iter().map(|hash| kept_hash(mix64(hash ^ key)));
+        let mut hashes: Vec<u64> = kept.collect();
+        hashes.sort_unstable();
+        hashes.dedup();
+        Self::from_sorted(hashes, Vec::new())
+    }
+
+    /// The set of weighted features. Weights of hashes that collide add up. Frozen.
+    pub(crate) fn of_weights(key: u64, features: &[WeightedHash]) -> Self {
+        let kept = features
+            .iter()
+            .map(|(hash, weight)| (kept_hash(mix64(hash ^ key)), *weight));
+        let mut entries: Vec<WeightedHash> = kept.collect();
+        add_up(&mut entries);
+        let (hashes, weights) = entries.into_iter().unzip();
+        Self::from_sorted(hashes, weights)
+    }
+
+    /// The set of hashes as a store keeps them: ascending, each once, with a weight for each or none.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn from_sorted(hashes: Vec<u64>, weights: Vec<u64>) -> Self {
+        Self { hashes, weights }
+    }
+
+    /// The hashes, ascending.
+    #[must_use]
+    pub fn hashes(&self) -> &[u64] {
+        &self.hashes
+    }
+
+    /// The weight of each hash in steps of 2⁻¹⁶; empty unless the kind of MinHash has weights.
+    #[must_use]
+    pub fn weights(&self) -> &[u64] {
+        &self.weights
+    }
+
+    /// Returns the similarity that MinHash of a kind estimates, from 0 to 1. For a similarity below
+    /// `floor` it may return any number below it.
+    ///
+    /// # Errors
+    ///
+    /// [`SketchError::InvalidParameter`](crate::SketchError::InvalidParameter) for weights that no
+    /// schema makes.
+    pub fn similarity_from(&self, floor: f64, other: &Self, kind: MinHashKind) -> Result<f64> {
+        Ok(match kind {
+            MinHashKind::Weighted => weighted_jaccard(&self.weighted()?, &other.weighted()?),
+            MinHashKind::Probability => probability_jaccard(&self.weighted()?, &other.weighted()?),
+            _ => jaccard_from(floor, &self.hashes, &other.hashes),
+        })
+    }
+
+    /// Returns a bound on the similarity of two sets of these numbers of features: it is reached
+    /// where one is in the other. Weights may come nearer.
+    #[must_use]
+    pub fn max_similarity(a: usize, b: usize, kind: MinHashKind) -> f64 {
+        match (a.min(b), a.max(b)) {
+            _ if kind.is_weighted() => 1.0,
+            (_, 0) => 1.0,
+            (least, most) => least as f64 / most as f64,
+        }
+    }
+
+    fn weighted(&self) -> Result<WeightedSet<u64>> {
+        let weights = self.weights.iter().map(|weight| *weight as f64);
+        WeightedSet::new(self.hashes.iter().copied().zip(weights))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use crate::schema::{MinHash, Schema, SimHash};
+    use crate::sketch::{Containment, Signature};
+    use crate::text::Text;
+
+    const TEXT: &str = "to be or not to be that is the question to be or not";
+
+    fn sketch(
+        minhash: MinHash,
+        change: impl Fn(crate::SchemaBuilder) -> crate::SchemaBuilder,
+    ) -> Signature {
+        let builder = Schema::builder()
+            .text(Text::words(2))
+            .minhash(minhash)
+            .exact();
+        let schema = change(builder).build().unwrap();
+        let sketcher = schema.sketcher();
+        let signature = sketcher.text(TEXT).unwrap();
+        let mut streamed = sketcher.text_reader(TEXT.as_bytes()).unwrap();
+        assert_eq!(signature, streamed);
+        streamed = streamed.with_set(None);
+        assert_eq!(signature == streamed, signature.exact_set().is_none());
+        let read: Schema = serde_json::from_str(&serde_json::to_string(&schema).unwrap()).unwrap();
+        assert_eq!((read.is_exact(), &read), (true, &schema));
+        signature
+    }
+
+    #[test]
+    fn exact_sets_are_the_kept_hashes_of_all_features() {
+        let all = Containment::new(2).window(1);
+        let shared = sketch(MinHash::new(64), |builder| builder.containment(all));
+        assert_eq!(shared.exact_set(), None);
+        let kept = shared.kept_hashes().unwrap();
+        assert_eq!(kept.len(), 9);
+        for change in [
+            |builder: crate::SchemaBuilder| builder,
+            |builder: crate::SchemaBuilder| builder.simhash(SimHash::bits64()),
+            |builder: crate::SchemaBuilder| builder.containment(Containment::new(3).window(1)),
+        ] {
+            for minhash in [
+                MinHash::new(64),
+                MinHash::one_pass(64),
+                MinHash::bottom_k(64),
+            ] {
+                let set = sketch(minhash, change);
+                assert_eq!(set.exact_set().unwrap().hashes(), kept);
+            }
+        }
+    }
+
+    #[test]
+    fn exact_sets_of_weighted_kinds_have_weights() {
+        let all = Containment::new(2).window(1);
+        for minhash in [MinHash::weighted(64), MinHash::probability(64)] {
+            let signature = sketch(minhash, |builder| builder.containment(all));
+            let set = signature.exact_set().unwrap();
+            assert_eq!(set.hashes(), signature.kept_hashes().unwrap());
+            let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
+            for weight in set.weights() {
+                *counts.entry(weight >> 16).or_default() += 1;
+            }
+            assert_eq!(
+                counts
+                    .iter()
+                    .map(|(weight, count)| weight * count)
+                    .sum::<u64>(),
+                13
+            );
+            assert_eq!(counts.get(&3), Some(&1));
+        }
+    }
+}

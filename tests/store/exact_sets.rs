@@ -1,0 +1,450 @@
+//! Exact stores: sets of features decide, not estimates.
+
+use std::collections::BTreeSet;
+
+use crate::common::{Place, Random, check_clean, refused, sealing_after};
+use resemblance::schema::Rebanding;
+use resemblance::search::Earlier;
+use resemblance::{
+    Bounds, BulkOptions, Collection, Containment, Document, DocumentId, Error, MinHash, Novelty,
+    Schema, SchemaBuilder, Signature, SimHash, Store, Text,
+};
+
+/// Sixteen bands of one row of 16 values: pairs of half the features or more are candidates but for one
+/// in 65,536, and their estimates are wrong by 0.1.
+fn schema(change: impl Fn(SchemaBuilder) -> SchemaBuilder) -> Schema {
+    let minhash = MinHash::new(16).threshold(0.6).banding(16, 1);
+    let builder = Schema::builder().text(Text::words(1)).minhash(minhash);
+    change(builder.exact()).build().unwrap()
+}
+
+/// Texts of a few families: about half of the pairs of a family are near.
+fn texts(count: u64) -> Vec<String> {
+    let mut random = Random(7);
+    let mut text = |number: u64| {
+        let mut words: BTreeSet<u64> = (0..40).map(|word| number % 9 * 1_000 + word).collect();
+        for _ in 0..random.below(12) {
+            let word = number % 9 * 1_000 + random.below(40);
+            words.remove(&word);
+            words.insert(random.next() % 1_000_000 + 10_000);
+        }
+        let words: Vec<String> = words.iter().map(|word| format!("w{word}")).collect();
+        words.join(" ")
+    };
+    (0..count).map(&mut text).collect()
+}
+
+fn words(text: &str) -> BTreeSet<&str> {
+    text.split(' ').collect()
+}
+
+fn jaccard(a: &str, b: &str) -> f64 {
+    let (a, b) = (words(a), words(b));
+    let shared = a.intersection(&b).count();
+    shared as f64 / (a.len() + b.len() - shared) as f64
+}
+
+/// The documents of a store as it should be: texts by id, `None` where one was removed.
+type Texts = Vec<Option<String>>;
+
+/// The documents within the bound of a text, the most similar first.
+fn near(texts: &Texts, text: &str, least: f64) -> Vec<(u64, f64)> {
+    let there = (0..)
+        .zip(texts)
+        .filter_map(|(id, text)| Some((id, text.as_deref()?)));
+    let scored = there.map(|(id, other)| (id, jaccard(text, other)));
+    let mut near: Vec<(u64, f64)> = scored
+        .filter(|(_, similarity)| *similarity >= least)
+        .collect();
+    near.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+    near
+}
+
+/// Asks every question of a store, and compares the answers with those of all texts.
+fn answers_like(store: &Store, texts: &Texts, asked: &[String]) {
+    let snapshot = store.snapshot().unwrap();
+    let signatures: Vec<Signature> = asked
+        .iter()
+        .map(|text| store.sketch_text(text).unwrap())
+        .collect();
+    let answers = snapshot.query(&signatures).run().unwrap();
+    for ((text, signature), answer) in asked.iter().zip(&signatures).zip(&answers) {
+        let expected = near(texts, text, 0.6);
+        let one = snapshot.query(signature).run().unwrap();
+        assert_eq!(&one, answer);
+        let found = one
+            .iter()
+            .map(|found| (found.id().get(), found.similarity().unwrap()));
+        assert_eq!(found.collect::<Vec<_>>(), expected);
+        assert!(one.iter().all(|found| found.is_exact()));
+        let nearest = snapshot
+            .nearest(signature, 5)
+            .min_recall(1.0)
+            .run()
+            .unwrap();
+        let found = nearest
+            .iter()
+            .map(|found| (found.id().get(), found.similarity().unwrap()));
+        let all = near(texts, text, 0.0);
+        assert_eq!(found.collect::<Vec<_>>(), all[..all.len().min(5)]);
+    }
+    let mut expected = Vec::new();
+    for (a, text) in (0..)
+        .zip(texts)
+        .filter_map(|(id, text)| Some((id, text.as_deref()?)))
+    {
+        let later = near(texts, text, 0.6).into_iter().filter(|(b, _)| *b > a);
+        expected.extend(later.map(|(b, similarity)| (a, b, similarity.to_bits())));
+    }
+    expected.sort_unstable();
+    let pairs = snapshot
+        .pairs()
+        .threads(2)
+        .run()
+        .unwrap()
+        .map(Result::unwrap);
+    let mut found: Vec<(u64, u64, u64)> = pairs
+        .inspect(|pair| assert!(pair.is_exact))
+        .map(|pair| {
+            (
+                pair.a.get(),
+                pair.b.get(),
+                pair.similarity.unwrap().to_bits(),
+            )
+        })
+        .collect();
+    found.sort_unstable();
+    assert_eq!(found, expected);
+    let clustered: usize = snapshot
+        .clusters()
+        .run()
+        .unwrap()
+        .map(|cluster| cluster.len())
+        .sum();
+    let in_pairs: BTreeSet<u64> = expected.iter().flat_map(|(a, b, _)| [*a, *b]).collect();
+    assert_eq!(clustered, in_pairs.len());
+}
+
+/// That a novelty is that of a text among others, which it joins if it is new.
+fn same_novelty(texts: &mut Texts, text: &str, novelty: &Novelty) {
+    match (near(texts, text, 0.6).first(), novelty) {
+        (None, Novelty::New { id, .. }) => {
+            texts.resize(id.get() as usize, None);
+            texts.push(Some(text.to_owned()));
+        }
+        (Some((id, similarity)), Novelty::NearDuplicate(found)) => {
+            assert_eq!(
+                (found.id().get(), found.similarity()),
+                (*id, Some(*similarity))
+            );
+            assert!(found.is_exact());
+        }
+        (expected, found) => panic!("{found:?}, expected {expected:?}"),
+    }
+}
+
+fn history(schema: &Schema) {
+    let place = Place::new();
+    let options = sealing_after(40);
+    let mut store = options.create(place.store(), schema.clone()).unwrap();
+    let all = texts(360);
+    let (mut kept, mut random) = (Texts::new(), Random(3));
+    for (round, texts) in all.chunks(24).enumerate() {
+        let sketch = |text: &String| store.sketch_text(text).unwrap();
+        match round % 4 {
+            // The group of one caller, a transaction, a batch, the queue.
+            0 => {
+                for text in texts {
+                    let novelty = store
+                        .insert_if_new(Document::without_key(), &sketch(text))
+                        .unwrap();
+                    same_novelty(&mut kept, text, &novelty);
+                }
+            }
+            1 => {
+                let mut transaction = store.begin_write().unwrap();
+                for text in texts {
+                    let document = Document::without_key();
+                    let novelty = transaction.insert_if_new(&document, &sketch(text)).unwrap();
+                    same_novelty(&mut kept, text, &novelty);
+                }
+                transaction.commit().unwrap();
+            }
+            2 => {
+                let signatures: Vec<Signature> = texts.iter().map(sketch).collect();
+                let batch = signatures
+                    .iter()
+                    .map(|signature| (Document::without_key(), signature));
+                let batch: Vec<_> = batch.collect();
+                let mut transaction = store.begin_write().unwrap();
+                let novelties = transaction.insert_many(&batch).if_new().run().unwrap();
+                for (text, novelty) in texts.iter().zip(&novelties) {
+                    same_novelty(&mut kept, text, novelty);
+                }
+                transaction.commit().unwrap();
+            }
+            _ => {
+                for text in texts {
+                    let id = store
+                        .insert(Document::without_key(), &sketch(text))
+                        .unwrap();
+                    kept.resize(id.get() as usize, None);
+                    kept.push(Some(text.clone()));
+                }
+            }
+        }
+        let mut transaction = store.begin_write().unwrap();
+        for _ in 0..8 {
+            let id = random.below(kept.len() as u64);
+            let is_there = kept[id as usize].take().is_some();
+            assert_eq!(
+                transaction.remove_id(DocumentId::new(id)).unwrap(),
+                is_there
+            );
+        }
+        transaction.commit().unwrap();
+        if round % 5 == 4 {
+            answers_like(&store, &kept, texts);
+            let _ = store.close().unwrap();
+            store = options.open(place.store()).unwrap();
+        }
+    }
+    answers_like(&store, &kept, &all[..40]);
+    everywhere(&place, store, &kept, &all[..20]);
+}
+
+/// Carries the documents of a store through everything that makes another file of them.
+fn everywhere(place: &Place, store: Store, kept: &Texts, asked: &[String]) {
+    let snapshot = store.snapshot().unwrap();
+    let mut stream = Vec::new();
+    snapshot.export(&mut stream).run().unwrap();
+    snapshot.backup(place.file("backup")).run().unwrap();
+    let schema = store.schema().clone();
+    drop(snapshot);
+    let _ = store.close().unwrap();
+    check_clean(&place.store());
+    let imported = Store::create(place.file("imported"), schema.clone()).unwrap();
+    imported.import(&stream[..]).run().unwrap();
+    let dense: Texts = kept.iter().filter(|text| text.is_some()).cloned().collect();
+    answers_like(&imported, &dense, asked);
+    let _ = imported.close().unwrap();
+    Store::repair(place.store(), place.file("repaired"))
+        .run()
+        .unwrap();
+    Store::repair(place.store(), place.file("scanned"))
+        .scan(true)
+        .run()
+        .unwrap();
+    Store::merge(place.file("merged"), [place.file("backup")])
+        .run()
+        .unwrap();
+    for name in ["backup", "repaired"] {
+        answers_like(&Store::open(place.file(name)).unwrap(), kept, asked);
+        check_clean(&place.file(name));
+    }
+    // Removed documents may be back, with the sets that they had.
+    let scanned = Store::open(place.file("scanned"))
+        .unwrap()
+        .snapshot()
+        .unwrap();
+    for record in scanned.iter().map(Result::unwrap) {
+        let Some(Some(text)) = kept.get(record.id().get() as usize) else {
+            continue;
+        };
+        assert_eq!(record.signature(), &schema.sketcher().text(text).unwrap());
+    }
+    answers_like(&Store::open(place.file("merged")).unwrap(), &dense, asked);
+    Store::compact(place.file("repaired")).run().unwrap();
+    let rebanding = Rebanding::new().banding(8, 2);
+    Store::reband(place.file("repaired"), &rebanding)
+        .run()
+        .unwrap();
+    let rebanding = Rebanding::new().banding(16, 1);
+    Store::reband(place.file("repaired"), &rebanding)
+        .run()
+        .unwrap();
+    answers_like(&Store::open(place.file("repaired")).unwrap(), kept, asked);
+}
+
+#[test]
+fn exact_store_answers_like_brute_force() {
+    history(&schema(|builder| builder));
+}
+
+#[test]
+fn exact_store_takes_kept_hashes_of_all_features_for_its_sets() {
+    let schema = schema(|builder| builder.containment(Containment::new(1).window(1)));
+    history(&schema);
+}
+
+#[test]
+fn exact_store_weighs_features_where_minhash_does() {
+    for minhash in [MinHash::weighted(64), MinHash::probability(64)] {
+        let builder = Schema::builder().text(Text::words(1));
+        let schema = builder
+            .minhash(minhash.threshold(0.5).banding(64, 1))
+            .exact()
+            .build()
+            .unwrap();
+        let store = Store::in_memory(schema).unwrap();
+        store
+            .insert("a", &store.sketch_text("rose rose rose thorn").unwrap())
+            .unwrap();
+        let asked = store.sketch_text("rose rose thorn thorn").unwrap();
+        let found = store.snapshot().unwrap().query(&asked).run().unwrap();
+        // Of weights 3 / 5, of the distributions 3 / 4: of the sets it would be 1.
+        let expected = if minhash == MinHash::weighted(64) {
+            3.0 / 5.0
+        } else {
+            3.0 / 4.0
+        };
+        let similarity = found[0].similarity().unwrap();
+        assert!(
+            (similarity - expected).abs() < 1e-12 && found[0].is_exact(),
+            "{similarity}"
+        );
+    }
+}
+
+#[test]
+fn exact_store_tells_versions_of_one_signature_apart() {
+    // Of one bit a value and 16 values many documents have equal signatures.
+    let minhash = MinHash::new(16).value_bits(1).threshold(0.5).banding(16, 1);
+    let schema = Schema::builder()
+        .text(Text::words(1))
+        .minhash(minhash)
+        .exact()
+        .build()
+        .unwrap();
+    let store = Store::in_memory(schema).unwrap();
+    let numbers: Vec<String> = (0..2_000_u64).map(|number| format!("w{number}")).collect();
+    let mut by_values = std::collections::BTreeMap::new();
+    let twin = numbers.iter().find_map(|text| {
+        let signature = store.sketch_text(text).unwrap();
+        let values = signature.minhash().unwrap().to_vec();
+        by_values.insert(values, text).map(|other| (other, text))
+    });
+    let (a, b) = twin.expect("two of 2,000 in 65,536 are equal");
+    let [a, b] = [a, b].map(|text| store.sketch_text(text).unwrap());
+    assert_eq!(a.minhash(), b.minhash());
+    store.upsert("key", &a).unwrap();
+    let same = store.upsert("key", &a).unwrap();
+    assert!(matches!(same.revision, resemblance::Revision::Unchanged(found) if found.is_exact()));
+    let other = store.upsert("key", &b).unwrap();
+    assert!(
+        matches!(other.revision, resemblance::Revision::Different(found) if found.similarity() == Some(0.0))
+    );
+    assert!(store.insert_if_new("other", &a).unwrap().is_new());
+    let same = store.insert_if_new("key", &a).unwrap();
+    assert!(
+        matches!(same, Novelty::KeyExists(found) if found.is_exact() && found.similarity() == Some(0.0))
+    );
+    assert_eq!(store.snapshot().unwrap().pairs().run().unwrap().count(), 0);
+    assert_eq!(
+        store.snapshot().unwrap().clusters().run().unwrap().count(),
+        0
+    );
+}
+
+#[test]
+fn exact_store_asks_the_caller_first() {
+    let store = Store::in_memory(schema(|builder| builder)).unwrap();
+    let page = store.sketch_text("a b c d e").unwrap();
+    let id = store.insert("a", &page).unwrap();
+    let snapshot = store.snapshot().unwrap();
+    let said = |similarity: Option<f64>| {
+        let found = snapshot
+            .query(&page)
+            .verify(move |_| Ok(similarity))
+            .run()
+            .unwrap();
+        found.first().and_then(|found| found.similarity())
+    };
+    assert_eq!(
+        (said(Some(0.75)), said(Some(0.1)), said(None)),
+        (Some(0.75), None, Some(1.0))
+    );
+    let mut transaction = store.begin_write().unwrap();
+    let batch = [(Document::new("b"), &page)];
+    let insert = transaction
+        .insert_many(&batch)
+        .if_new()
+        .verify(|_, earlier| {
+            assert_eq!(earlier, Earlier::Stored(id));
+            Ok(None)
+        });
+    assert!(matches!(&insert.run().unwrap()[0], Novelty::NearDuplicate(found) if found.is_exact()));
+}
+
+#[test]
+fn exact_collection_joins_by_sets() {
+    let schema = schema(|builder| builder);
+    let folder = tempfile::tempdir().unwrap();
+    let all = texts(120);
+    let store = Store::in_memory(schema.clone()).unwrap();
+    for memory_bytes in [1 << 20, 1 << 30] {
+        let options = BulkOptions::new().memory_bytes(memory_bytes);
+        let mut collection = Collection::new(folder.path(), schema.clone(), &options).unwrap();
+        for text in &all {
+            collection
+                .insert(Document::without_key(), &store.sketch_text(text).unwrap())
+                .unwrap();
+        }
+        let collected = collection.finish().unwrap();
+        let pairs = collected.pairs().run().unwrap().map(Result::unwrap);
+        let found: BTreeSet<(u64, u64)> = pairs.map(|pair| (pair.a.get(), pair.b.get())).collect();
+        let kept: Texts = all.iter().cloned().map(Some).collect();
+        let of = |(a, text): (u64, &String)| {
+            let later = near(&kept, text, 0.6)
+                .into_iter()
+                .filter(move |(b, _)| *b > a);
+            later.map(move |(b, _)| (a, b)).collect::<Vec<_>>()
+        };
+        assert_eq!(found, (0..).zip(&all).flat_map(of).collect());
+    }
+}
+
+#[test]
+fn exact_schema_refuses_what_it_cannot_decide() {
+    let builder = || Schema::builder().text(Text::words(1)).exact();
+    refused(builder().simhash(SimHash::bits64()).build(), "exact");
+    refused(
+        Schema::builder()
+            .minhash(MinHash::external(16))
+            .exact()
+            .build(),
+        "exact",
+    );
+    let store = Store::in_memory(schema(|builder| builder)).unwrap();
+    let bare = Signature::from_minhash(vec![1; 16]);
+    let found = store.insert("a", &bare).unwrap_err();
+    assert!(
+        matches!(&found, Error::SignatureMismatch { part, .. } if *part == "exact set"),
+        "{found}"
+    );
+    let snapshot = store.snapshot().unwrap();
+    assert!(snapshot.query(&bare).run().is_err());
+    let page = store.sketch_text("a b c").unwrap();
+    let minhash = MinHash::new(16).threshold(0.6).banding(16, 1);
+    let estimating = Schema::builder()
+        .text(Text::words(1))
+        .minhash(minhash)
+        .build()
+        .unwrap();
+    let other = Store::in_memory(estimating).unwrap();
+    assert!(other.insert("a", &page).is_err());
+    let mut stream = Vec::new();
+    snapshot.export(&mut stream).run().unwrap();
+    assert!(matches!(
+        other.import(&stream[..]).run(),
+        Err(Error::OtherRecipe { part, .. }) if part == "exact sets"
+    ));
+    assert!(
+        snapshot
+            .query(&page)
+            .bounds(Bounds::new())
+            .run()
+            .unwrap()
+            .is_empty()
+    );
+}
