@@ -1,18 +1,19 @@
 //! Reads the version of a commit from the file: all of it, or what has changed since an earlier commit.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use crate::engine::{DEAD, DOCUMENTS, EngineResult, META, RUNS, ReadTransaction, ReadableTable};
 use crate::error::{Error, Result};
 use crate::format::header::{self, State};
 use crate::format::{DeletedChunk, DocumentRow, TombstoneChanges, decode_run};
-use crate::index::{Memtable, SegmentBuilder};
+use crate::index::{Memtable, SegmentBuilder, TOMBSTONE_LANE};
 use crate::invariant::OrBug;
 use crate::state::context::{SharedContext, document_codes};
 use crate::state::run_set::{Run, RunSet};
 use crate::state::tombstones::Tombstones;
 use crate::state::version_set::Version;
+use resemblance_sketch::lanes::LaneCode;
 
 /// Returns the version of a later commit than that of `before`. Reads what was committed since: documents that are in
 /// no run, the descriptions of runs, and the bitmaps of tombstones that have changed.
@@ -133,7 +134,8 @@ pub(super) fn load_memtable(
 ) -> Result<Memtable> {
     let first = before.map_or(state.flushed_below, |before| before.state.next_id);
     let documents = read.open_table(DOCUMENTS).engine()?;
-    let mut builder = SegmentBuilder::new((0..context.lanes.count()).collect());
+    let lanes = (0..context.lanes.count()).chain([TOMBSTONE_LANE]);
+    let mut builder = SegmentBuilder::new(lanes.collect());
     let mut row = Vec::new();
     // The memtable itself is never written: these rows serve as its log.
     for entry in documents.range(first..).engine()? {
@@ -154,17 +156,49 @@ pub(super) fn load_memtable(
         document_codes(context, key_code, &signature, &mut row)?;
         builder.push(id, &row)?;
     }
-    let is_possible = match before {
-        None => builder.documents() == state.unflushed_documents,
-        // Earlier ones may have been deleted since.
-        Some(_) => builder.documents() <= state.unflushed_documents,
-    };
-    if !is_possible {
+    let added = builder.documents();
+    let kept = before.map_or(0, |before| before.state.unflushed_documents);
+    // Earlier ones may have been deleted since.
+    let deleted = (kept + added).checked_sub(state.unflushed_documents);
+    if deleted.is_none_or(|deleted| deleted > kept) {
         let place = format!("table documents, from document {} on", state.flushed_below);
-        let (found, expected) = (builder.documents(), state.unflushed_documents);
-        let detail = format!("found {found} rows, expected {expected} (invariant 1)");
+        let expected = state.unflushed_documents;
+        let detail =
+            format!("found {added} rows besides {kept}, expected {expected} (invariant 1)");
         return Err(Error::corrupt(place, detail));
+    }
+    if let Some(before) = before
+        && deleted != Some(0)
+    {
+        note_deleted(&documents, before, &mut builder)?;
     }
     let earlier = before.map(|before| before.memtable.clone());
     earlier.unwrap_or_default().push(builder.build())
+}
+
+/// Marks the documents of an earlier version that are in no run and have been deleted since. Their postings stay in its
+/// segments until the next flush.
+fn note_deleted(
+    documents: &impl ReadableTable<u64, &'static [u8]>,
+    before: &Version,
+    builder: &mut SegmentBuilder,
+) -> Result<()> {
+    let marked = before.memtable.lane(TOMBSTONE_LANE)?;
+    let marked: HashSet<u64> = marked.iter().map(|posting| posting.id).collect();
+    let mut next = before.state.flushed_below;
+    let end = before.state.next_id;
+    let rows = documents.range(next..end).engine()?;
+    let ids = rows.map(|entry| entry.engine().map(|(id, _)| id.value()));
+    for id in ids.chain([Ok(end)]) {
+        let id = id?;
+        for deleted in (next..id).filter(|id| !marked.contains(id)) {
+            let code = LaneCode {
+                lane: TOMBSTONE_LANE,
+                code: deleted,
+            };
+            builder.push(deleted, &[code])?;
+        }
+        next = id + 1;
+    }
+    Ok(())
 }
