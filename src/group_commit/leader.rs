@@ -140,11 +140,11 @@ impl GroupCommit {
         let _counted = self.store.context.counters.begin_call();
         self.check_waiting(&request)?;
         // A thread that finds no leader does not check for a duplicate first: the transaction has to check in
-        // any case, and a lone writer would pay for both.
-        if self.queue.try_lead() {
+        // any case, and a lone writer would pay for both. Other processes could not write during that check.
+        if !self.store.engine.has_peers && self.queue.try_lead() {
             return self.lead(&request);
         }
-        // Another thread writes: the time until it is done is good for a duplicate check.
+        // Another thread writes, or another process may: the time until it is done is good for a duplicate check.
         if let WriteRequest::InsertIfNew {
             new,
             searched_below,
