@@ -5,8 +5,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{Error, ErrorKind, Result};
 use std::ops::{Bound, Deref};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -16,7 +15,7 @@ use redb::{BackendError, StorageBackend};
 use crate::engine_error::EngineError;
 use crate::leftovers::probe_name;
 use crate::lock_holder::find_holder;
-use crate::process::HomeProcess;
+use crate::process::{HomeProcess, IgnorePoison};
 
 /// The purpose for which a file is opened.
 #[doc(hidden)]
@@ -208,8 +207,8 @@ pub(crate) struct OpenFile {
     reader: Option<HomeProcess>,
     /// How long to wait for a lock that another process holds only briefly.
     wait: Duration,
-    /// True if this process was the last to write, as far as it knows.
-    had_turn: AtomicBool,
+    /// When this process began to write, unless others have written since.
+    turns_began: Mutex<Option<Instant>>,
 }
 
 /// The first byte of the ranges that redb locks to coordinate several processes. A reader without
@@ -219,18 +218,29 @@ pub(crate) const WRITER_BYTE: u64 = LOCK_BASE;
 const SHARED_WRITER_BYTE: u64 = LOCK_BASE + 1;
 const WHOLE_FILE_READER_BYTE: u64 = LOCK_BASE + 3;
 
-/// A process that waits for its turn to write holds a shared lock of this byte. redb leaves such
-/// bytes to its users.
+/// The process that is next in line to write holds the lock of this byte. redb leaves such bytes to
+/// its users. Other waiting processes poll the turn as well, because the next one may be stopped.
 const WAITING_BYTE: u64 = LOCK_BASE + 900;
 
-/// The maximum time to let waiting processes go first. They take their turn within some tenths of a
-/// millisecond, unless they are stopped.
+/// How long a process may keep the turn while others wait. A hand-over costs about as much as a
+/// small commit: the next process wakes up and reads what was committed.
+const TURNS_TIME: Duration = Duration::from_millis(5);
+
+/// How often the process that is next in line polls the turn. The pause is longer than the gap
+/// between two commits of the writing process.
+const NEXT_PAUSE: Duration = Duration::from_micros(100);
+
+/// How often the other waiting processes poll, so that they take little processor time.
+const LATER_PAUSE: Duration = Duration::from_millis(1);
+
+/// The maximum time to let a waiting process go first. It takes its turn within some tenths of a
+/// millisecond, unless it is stopped.
 const MAX_COURTESY: Duration = Duration::from_millis(2);
 
 /// The minimum time to wait for the lock of the head, which is held for microseconds at a time.
 const MIN_HEADER_WAIT: Duration = Duration::from_secs(1);
 const SHORT_ATTEMPTS: u32 = 50;
-const LOCK_PAUSE: Duration = Duration::from_micros(50);
+const HEADER_PAUSE: Duration = Duration::from_micros(50);
 
 /// The result of an attempt to lock a range of bytes.
 pub(crate) type Locked<T> = std::result::Result<T, BackendError>;
@@ -257,7 +267,7 @@ impl OpenFile {
             locked_path: must_lock.then(|| path.into()),
             reader: None,
             wait: options.wait.max(MIN_HEADER_WAIT),
-            had_turn: AtomicBool::new(false),
+            turns_began: Mutex::new(None),
         })
     }
 
@@ -338,13 +348,13 @@ impl OpenFile {
 
     /// Locks a range of bytes. Waits for other processes, which hold it only briefly.
     pub(crate) fn lock(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<()> {
-        self.wait_for_lock(|| self.try_lock(start, end))
+        self.wait_for_header(|| self.try_lock(start, end))
     }
 
     /// Takes a shared lock of a range of bytes. Waits for other processes, which hold it only
     /// briefly.
     pub(crate) fn lock_shared(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<()> {
-        self.wait_for_lock(|| self.try_lock_shared(start, end))
+        self.wait_for_header(|| self.try_lock_shared(start, end))
     }
 
     /// Takes the second handle of the file, which only code outside the engine needs.
@@ -352,44 +362,66 @@ impl OpenFile {
         self.second.take()
     }
 
-    /// Waits for the turn to write. A process that had the last turn lets waiting processes go
-    /// first.
+    /// Waits for the turn to write. A process that has had the turn for [`TURNS_TIME`] lets waiting
+    /// processes go first.
     pub(crate) fn lock_turn(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<()> {
         let waiting = Bound::Included(WAITING_BYTE);
         let is_waited_for = || matches!(self.query_lock(waiting, waiting), Ok(true));
-        if self.had_turn.swap(false, Ordering::Relaxed) && is_waited_for() {
+        let is_free = || matches!(self.query_lock(start, end), Ok(false));
+        let mut turns_began = self.turns_began.lock().ignore_poison();
+        let is_over = turns_began.is_some_and(|began| began.elapsed() >= TURNS_TIME);
+        if is_over && is_waited_for() {
             let began = Instant::now();
-            let is_free = || matches!(self.query_lock(start, end), Ok(false));
             while began.elapsed() < MAX_COURTESY && is_free() {
-                sleep(LOCK_PAUSE);
+                sleep(HEADER_PAUSE);
             }
         }
-        if !self.try_lock(start, end)? {
-            let is_announced = matches!(self.try_lock_shared(waiting, waiting), Ok(true));
-            let locked = self.lock(start, end);
-            if is_announced {
-                self.backend.unlock_range(waiting, waiting)?;
+        if self.try_lock(start, end)? {
+            if is_over || turns_began.is_none() {
+                *turns_began = Some(Instant::now());
             }
-            locked?;
+            return Ok(());
         }
-        self.had_turn.store(true, Ordering::Relaxed);
+        let (mut is_next, mut was_free) = (false, false);
+        let locked = self.wait_for_lock(|| {
+            if !is_next {
+                is_next = matches!(self.try_lock(waiting, waiting), Ok(true));
+            }
+            let is_left = was_free;
+            was_free = is_free();
+            match is_left && was_free && self.try_lock(start, end)? {
+                true => Ok(None),
+                false if is_next => Ok(Some(NEXT_PAUSE)),
+                false => Ok(Some(LATER_PAUSE)),
+            }
+        });
+        if is_next {
+            self.backend.unlock_range(waiting, waiting)?;
+        }
+        locked?;
+        *turns_began = Some(Instant::now());
         Ok(())
     }
 
-    /// Polls the lock, so that a process that is stopped while it holds the lock cannot stop this
-    /// one for ever.
-    fn wait_for_lock(&self, try_lock: impl Fn() -> Locked<bool>) -> Locked<()> {
-        let began = Instant::now();
-        for attempt in 0u32.. {
+    /// Waits for a lock that other processes hold for microseconds.
+    fn wait_for_header(&self, try_lock: impl Fn() -> Locked<bool>) -> Locked<()> {
+        for _ in 0..SHORT_ATTEMPTS {
             if try_lock()? {
                 return Ok(());
             }
-            match attempt {
-                0..SHORT_ATTEMPTS => std::hint::spin_loop(),
-                _ => sleep(LOCK_PAUSE),
-            }
-            if attempt > SHORT_ATTEMPTS && began.elapsed() > self.wait {
-                break;
+            std::hint::spin_loop();
+        }
+        self.wait_for_lock(|| Ok((!try_lock()?).then_some(HEADER_PAUSE)))
+    }
+
+    /// Calls the function, which returns the time until it is called again, or `None` once it has the lock. It does
+    /// not block in the system: a process that was stopped while it holds the lock must not stop this one as well.
+    fn wait_for_lock(&self, mut try_lock: impl FnMut() -> Locked<Option<Duration>>) -> Locked<()> {
+        let began = Instant::now();
+        while began.elapsed() <= self.wait {
+            match try_lock()? {
+                Some(pause) => sleep(pause),
+                None => return Ok(()),
             }
         }
         let path = self.locked_path.clone().unwrap_or_default();
@@ -453,7 +485,7 @@ impl<B: StorageBackend> From<B> for OpenFile {
             locked_path: None,
             reader: None,
             wait: MIN_HEADER_WAIT,
-            had_turn: AtomicBool::new(false),
+            turns_began: Mutex::new(None),
         }
     }
 }
