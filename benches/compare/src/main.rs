@@ -24,6 +24,7 @@ mod replace;
 mod report;
 #[cfg(rocksdb)]
 mod rocksdb;
+mod sharing;
 mod shingle;
 mod simhash;
 mod sketch;
@@ -54,6 +55,8 @@ probe    candidates of one document, and of many at once: warm, cold, as loaded,
 replace  all documents of a store anew, over and over: the size of its file, ours only
 group    durable insert_if_new of many threads: gathered by the store, with a sync each, and in
          explicit transactions, beside a bare fdatasync
+sharing  durable insert_if_new by 1 to 8 processes on one store, beside SQLite and LMDB; a writer
+         beside readers in other processes
 soak     years of a crawler: visits to pages most of which are unchanged, some changed, new or
          gone, with eviction beside them; curves of rate, file and memory as CSV and SVG
 simhash  fingerprints of 64 bits, distance 3: insert, probe, self-join
@@ -70,12 +73,13 @@ Each engine runs in a process of its own, in turns with the others, and is stopp
 turns. All answers must be the same. Engines: resemblance, sqlite, sqlite-sorted, lmdb, fjall,
 hashmap, and rocksdb where it is built in (docs/benchmarks.md says how); for steady also
 fdatasync; for simhash: resemblance, sqlite, gaoya, scan; for group: grouped, single, many, each,
-fdatasync.
+fdatasync; for sharing: resemblance, one-process (a store that one process writes to), sqlite,
+lmdb.
 
   --documents 200000    inserted, besides the base
-  --base N              documents that are there before: 3000000 (steady), 100000 (group)
+  --base N              documents that are there before: 3000000 (steady), 100000 (group, sharing)
   --batch 10000         documents a durable commit
-  --singles 2000        (steady) documents that are committed one by one
+  --singles 2000        (steady, sharing) documents that are committed one by one
   --form both           postings: 20 values a document and no key; records: 128 values and a key;
                         load takes both in turn if not told otherwise, the other verbs postings
   --sqlite-records      SQLite keeps keys and signatures of the form `records` as well
@@ -143,6 +147,7 @@ fn run_verb(verb: &str, options: &Options) -> Result<()> {
         "probe" => probe::run(options),
         "replace" => replace::run(options),
         "group" => group::run(options),
+        "sharing" => sharing::run(options),
         "soak" => soak::run(options),
         "simhash" => simhash::run(options),
         "shingle" => shingle::run(),
@@ -156,6 +161,9 @@ fn run_verb(verb: &str, options: &Options) -> Result<()> {
 
 /// Measures one engine in this process.
 fn alone(verb: &str, name: &str, options: &Options) -> Result<()> {
+    if let Some(work) = &options.work {
+        return sharing::work(name, options, work);
+    }
     if options.turns {
         return measure(verb, name, options).map(|_| ());
     }

@@ -62,6 +62,8 @@ pub struct Options {
     pub alone: Option<String>,
     /// True if another process schedules this one.
     pub turns: bool,
+    /// What this process does beside others, if another one started it for that.
+    pub work: Option<String>,
     pub folder: PathBuf,
 }
 
@@ -99,6 +101,7 @@ impl Options {
             memory_limit_bytes: available_bytes()? / 20 * 9,
             alone: None,
             turns: false,
+            work: None,
             folder: PathBuf::from("."),
         };
         while let Some(name) = arguments.next() {
@@ -175,6 +178,7 @@ impl Options {
             "--memory-limit" => self.memory_limit_bytes = value.parse::<u64>()? << 20,
             "--engines" => self.engines = Some(value.split(',').map(str::to_owned).collect()),
             "--alone" => self.alone = Some(value.to_owned()),
+            "--work" => self.work = Some(value.to_owned()),
             "--folder" => self.folder = value.into(),
             "--form" => {
                 self.forms = match value {

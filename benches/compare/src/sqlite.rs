@@ -2,13 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
+use resemblance::Signature;
 use rusqlite::types::Value;
-use rusqlite::{Connection, Transaction, params};
+use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
 use crate::Result;
 use crate::batch::{Batch, Input, Record, Row};
 use crate::documents::Probe;
 use crate::engine::{Engine, cache_bytes};
+use crate::sharing::{Shared, WAIT, is_near};
 
 /// More than SQLite can map; it reduces the value to its limit.
 const MAP_BYTES: i64 = 1 << 40;
@@ -25,6 +27,7 @@ pub struct Sqlite {
 /// Opens a database with the settings of all measurements.
 pub fn connect(path: &Path) -> Result<Connection> {
     let connection = Connection::open(path)?;
+    connection.busy_timeout(WAIT)?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     // A negative number means KiB instead of pages.
@@ -127,6 +130,53 @@ fn insert_records(transaction: &Transaction<'_>, records: &[Record]) -> Result<(
     Ok(())
 }
 
+fn candidates(connection: &Connection, codes: &[u64]) -> Result<Vec<u64>> {
+    let sql = "SELECT id FROM postings WHERE band = ?1 AND hash = ?2";
+    let mut select = connection.prepare_cached(sql)?;
+    let mut ids = Vec::new();
+    for (band, code) in (0_u16..).zip(codes) {
+        let mut rows = select.query(params![band, *code as i64])?;
+        while let Some(row) = rows.next()? {
+            ids.push(row.get::<_, i64>(0)? as u64);
+        }
+    }
+    ids.sort_unstable();
+    ids.dedup();
+    Ok(ids)
+}
+
+impl Shared for Sqlite {
+    fn load(&mut self, batch: &Batch) -> Result<()> {
+        self.insert(batch)
+    }
+
+    fn insert_if_new(&mut self, key: &str, signature: &Signature, codes: &[u64]) -> Result<bool> {
+        let behavior = TransactionBehavior::Immediate;
+        let transaction = self.connection.transaction_with_behavior(behavior)?;
+        for id in candidates(&transaction, codes)? {
+            let sql = "SELECT signature FROM records WHERE id = ?1";
+            let mut select = transaction.prepare_cached(sql)?;
+            let stored: Vec<u8> = select.query_row([id as i64], |row| row.get(0))?;
+            if is_near(signature, &stored) {
+                return Ok(false);
+            }
+        }
+        let values = signature.minhash().unwrap_or_default();
+        let bytes: Vec<u8> = values
+            .iter()
+            .flat_map(|value| value.to_le_bytes())
+            .collect();
+        let sql = "INSERT INTO records VALUES (NULL, ?1, ?2)";
+        let id = transaction
+            .prepare_cached(sql)?
+            .insert(params![key, bytes])? as u64;
+        let rows = (0..).zip(codes).map(|(band, code)| (band, *code, id));
+        insert_rows(&transaction, &rows.collect::<Vec<_>>())?;
+        transaction.commit()?;
+        Ok(true)
+    }
+}
+
 impl Engine for Sqlite {
     fn settings(&self) -> Result<String> {
         let order = if self.sorted {
@@ -154,18 +204,7 @@ impl Engine for Sqlite {
     }
 
     fn candidates(&self, probe: &Probe) -> Result<Vec<u64>> {
-        let sql = "SELECT id FROM postings WHERE band = ?1 AND hash = ?2";
-        let mut select = self.connection.prepare_cached(sql)?;
-        let mut ids = Vec::new();
-        for (band, code) in (0_u16..).zip(&probe.codes) {
-            let mut rows = select.query(params![band, *code as i64])?;
-            while let Some(row) = rows.next()? {
-                ids.push(row.get::<_, i64>(0)? as u64);
-            }
-        }
-        ids.sort_unstable();
-        ids.dedup();
-        Ok(ids)
+        candidates(&self.connection, &probe.codes)
     }
 
     fn close(self: Box<Self>) -> Result<()> {
