@@ -1,7 +1,8 @@
-//! The storage engine: the tables of a store, and what rooms above name of redb with verified pages.
+//! The storage engine: the tables of a store, and the parts of redb with verified pages that other
+//! modules use.
 //!
-//! Rooms name tables and pages through this one. Errors, locks of processes and counters of `redb_verified` are named where
-//! they are mapped or counted: `error`, `sync` and `observe`.
+//! Other modules import tables and pages from this one. Errors, process locks and counters of
+//! `redb_verified` are imported where they are mapped or counted: in `error`, `sync` and `observe`.
 
 #[cfg(test)]
 pub(crate) use redb_verified::Range;

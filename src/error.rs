@@ -22,21 +22,20 @@ use crate::types::DocumentId;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// An invariant of this crate is broken. This is our fault, and neither the file's nor the
-    /// caller's. The transaction is rolled back and nothing of it is committed. Please report the
-    /// error.
+    /// A broken invariant of this crate: a bug, not a fault of the file or the caller. The
+    /// transaction is rolled back and nothing of it is committed. Please report the error.
     #[error(
         "internal error: {what} ({file}:{line}); nothing was committed; please report this as a bug"
     )]
     Bug {
-        /// The statement that does not hold.
+        /// The condition that is broken.
         what: String,
         /// The source file of the check.
         file: &'static str,
         /// Its line.
         line: u32,
     },
-    /// A parameter is out of its range: correct the call.
+    /// A parameter is out of range. Correct the call.
     #[error("{parameter}: found {found}, expected {expected}")]
     InvalidParameter {
         /// The name of the parameter.
@@ -46,7 +45,7 @@ pub enum Error {
         /// The values that are accepted.
         expected: String,
     },
-    /// `insert` met a key that the store already holds. Use `upsert` to replace the document.
+    /// `insert` found the key in the store. Use `upsert` to replace the document.
     #[error(
         "key {:?} is already in the store as document {id}; upsert replaces it",
         String::from_utf8_lossy(key)
@@ -54,11 +53,11 @@ pub enum Error {
     KeyExists {
         /// The key.
         key: Vec<u8>,
-        /// The document that holds it.
+        /// The document with this key.
         id: DocumentId,
     },
-    /// An offline build or a sample was given a key twice. A build leaves no store behind. Leave
-    /// one of the documents out, or build with `DuplicateKeys::KeepFirst`.
+    /// An offline build or a sample received a key twice. A build creates no store in this case.
+    /// Leave one of the documents out, or build with `DuplicateKeys::KeepFirst`.
     #[error(
         "key {:?} of document {first} is repeated by document {second}; keys must be unique",
         String::from_utf8_lossy(key)
@@ -100,10 +99,10 @@ pub enum Error {
     NotAStore {
         /// The file.
         path: PathBuf,
-        /// The reason why it was refused.
+        /// Why it was refused.
         reason: String,
     },
-    /// The store was written by a newer release in a format that this one cannot read.
+    /// A newer release wrote the store, in a format that this release cannot read.
     #[error(
         "the store has format version {found}, and this release reads up to {supported}; use a newer \
          release"
@@ -122,8 +121,8 @@ pub enum Error {
         /// The unknown flags.
         flags: u64,
     },
-    /// The pages of the file are laid out in a way that this release does not know: a newer release
-    /// wrote it. The file was not touched and need not be damaged. Use a newer release.
+    /// The pages of the file have a layout that this release does not know, because a newer release
+    /// wrote it. The file was not changed and may be intact. Use a newer release.
     #[error(
         "the pages of the store are laid out in a way that this release does not know: {found}; use a \
          newer release"
@@ -132,9 +131,9 @@ pub enum Error {
         /// A description of what was found and what was expected.
         found: String,
     },
-    /// This build was linked with a release of redb that lays out pages in a way that this crate does
-    /// not know. No file was touched. Build it with a release of redb that it was tried with, such as
-    /// the one in its `Cargo.lock`.
+    /// This build is linked with a release of redb whose page layout this crate does not know. No
+    /// file was changed. Build it with a release of redb with which it was tested, such as the one
+    /// in its `Cargo.lock`.
     #[error(
         "the redb of this build lays out pages in a way that this crate does not know: {detail}; build it \
          with the redb of its Cargo.lock"
@@ -143,8 +142,8 @@ pub enum Error {
         /// A description of the difference.
         detail: String,
     },
-    /// The file is damaged. Run `check`; restore a copy, or make a new store of what can be read with
-    /// `repair`.
+    /// The file is damaged. Run `check`. Restore a copy, or use `repair` to make a new store from
+    /// what can be read.
     #[error("damaged: {place}: {detail}")]
     Corrupt {
         /// The table and key, or the part of the file.
@@ -152,17 +151,18 @@ pub enum Error {
         /// A description of what was found there and what was expected.
         detail: String,
     },
-    /// This build hashes differently from the one that made the store: its matches would be wrong.
+    /// This build computes different hashes from the build that made the store, so its matches
+    /// would be wrong.
     #[error("self-test: {detail}; this build hashes differently from the one that made the store")]
     SelfTest {
         /// The value that differs.
         detail: String,
     },
-    /// A stream to be imported is damaged, cut short, or something else. Documents before the
-    /// damage can be imported. Export the rest again.
+    /// A stream to import is damaged or truncated, or is not a stream. Documents before the damage
+    /// can be imported. Export the rest again.
     #[error("the stream is damaged after {documents} documents: {detail}")]
     DamagedStream {
-        /// Whole documents before the damage.
+        /// The number of complete documents before the damage.
         documents: u64,
         /// A description of what was found and what was expected.
         detail: String,
@@ -181,8 +181,8 @@ pub enum Error {
         /// Its value in the store.
         expected: String,
     },
-    /// An import ended before the end of its stream. Committed documents remain in the store, and
-    /// the rest can be imported again.
+    /// An import ended before the end of its stream. Committed documents remain in the store.
+    /// Import the rest again.
     #[error("{source}; the first {documents} documents of the stream were committed or skipped")]
     ImportStopped {
         /// The number of documents, from the start of the stream, that have been imported and need
@@ -192,7 +192,8 @@ pub enum Error {
         #[source]
         source: Box<Error>,
     },
-    /// The crate was built without a feature that the schema needs. Build it with the feature.
+    /// The schema requires a feature that is not part of this build. Build the crate with the
+    /// feature.
     #[error("{needed_by}: requires the feature `{feature}`, which is not part of this build")]
     MissingFeature {
         /// The part of the schema.
@@ -200,24 +201,24 @@ pub enum Error {
         /// The name of the feature.
         feature: &'static str,
     },
-    /// A text that is read as bytes is not UTF-8.
+    /// Bytes that should be text are not UTF-8.
     #[error("the text is not UTF-8 at byte {offset_bytes}; convert it, or leave it out")]
     NotUtf8 {
-        /// The offset in the text of the first wrong byte, or of the beginning of a sequence that
-        /// is cut short.
+        /// The offset of the first invalid byte, or of the start of a truncated sequence.
         offset_bytes: u64,
     },
-    /// Another process, or another handle of this one, has the file open in a way that excludes this one, and kept it
-    /// for longer than [`StoreOptions::wait`](crate::StoreOptions::wait).
+    /// Another process, or another handle of this one, kept the file open for longer than
+    /// [`StoreOptions::wait`](crate::StoreOptions::wait), in a way that excludes this one.
     #[error("{} is in use by {holder}", path.display())]
     Locked {
         /// The file.
         path: PathBuf,
-        /// The process that has it: its program and its number where the system shows them.
+        /// The process that has the file open: its program and process number, if the system shows
+        /// them.
         holder: String,
     },
-    /// A process has the file open that shares files in another way, because it was built with another release of this
-    /// crate or of redb. Nothing was read or written.
+    /// Another process that was built with another release of this crate or of redb has the file
+    /// open, and shares files in a different way. Nothing was read or written.
     #[error(
         "{} is open in a process that was built with another release, which shares files differently; \
          close it first",
@@ -240,20 +241,20 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
-    /// The handle, snapshot, transaction, ticket or iterator was made in the process from which
-    /// this one was forked. Nothing was read or written. Open the store in the process that uses it, after
-    /// the fork; sketchers work in any process.
+    /// The handle, snapshot, transaction, ticket or iterator was made in another process, of which
+    /// this one is a fork. Nothing was read or written. Open the store after the fork, in the
+    /// process that uses it. Sketchers work in any process.
     #[error("the store was opened before a fork, in another process; open it in this one")]
     Forked,
-    /// The file was not closed properly and must be opened for writing once before it can be read. Readers
-    /// of this release recover such a file in memory instead, and do not return it.
+    /// The file was not closed properly, and must be opened for writing once before it can be read.
+    /// Readers of this release recover such a file in memory and do not return this error.
     #[error("{} was not closed properly; open it once for writing, which repairs it", path.display())]
     NeedsRecovery {
         /// The file.
         path: PathBuf,
     },
-    /// The progress callback of a long operation stopped it. The operation documents which work is
-    /// kept. All else is undone.
+    /// The progress callback of a long operation stopped it. Each operation documents which work is
+    /// kept. Everything else is undone.
     #[error("{work} was stopped by its progress callback")]
     Stopped {
         /// The operation, such as "the backup".
@@ -263,14 +264,14 @@ pub enum Error {
     #[error("the store was opened read-only")]
     ReadOnly,
     /// A write transaction is open. This thread began or last changed it, so waiting for it would
-    /// never end; for `try_begin_write`, it may belong to any thread.
+    /// never end. For `try_begin_write`, it may belong to any thread.
     #[error("a write transaction is open; commit or drop it first")]
     Busy,
     /// The queue of changes that wait for a commit is full. Wait for outstanding tickets, or use a
     /// call that waits.
     #[error("the write queue is full ({waiting_bytes} bytes); wait for outstanding tickets")]
     QueueFull {
-        /// Bytes of changes that may wait.
+        /// The maximum number of bytes of waiting changes.
         waiting_bytes: usize,
     },
     /// An earlier failure closed this handle for writing, or for everything. Open the store again.
@@ -284,11 +285,11 @@ pub enum Error {
     Io {
         /// A description of the action that failed, with the file's name where it is known.
         action: String,
-        /// The system's answer.
+        /// The error of the system.
         #[source]
         source: std::io::Error,
     },
-    /// The storage engine reported an error that has no variant here.
+    /// An error of the storage engine that has no variant here.
     #[error("storage: {0}")]
     Storage(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
@@ -383,7 +384,7 @@ impl Error {
 }
 
 impl From<SketchError> for Error {
-    /// Turns each variant into the one of its name.
+    /// Converts each variant to the one with the same name.
     fn from(error: SketchError) -> Self {
         match error {
             SketchError::Bug { what, file, line } => Self::Bug { what, file, line },

@@ -1,5 +1,5 @@
-//! Options of an open store: they change speed and memory, and answers only where their
-//! documentation mentions it.
+//! Options of an open store. They change speed and memory, and change answers only where their
+//! documentation says so.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -31,12 +31,12 @@ const MIN_MEMORY_BYTES: u64 = 1 << 20;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DuplicateKeys {
-    /// Fail with [`Error::KeyTwice`](crate::Error::KeyTwice). No store is created then.
+    /// Fail with [`Error::KeyTwice`](crate::Error::KeyTwice). In this case, no store is created.
     #[default]
     Refuse,
     /// Leave the later document out and count it; its id remains unused.
     KeepFirst,
-    /// Replace the earlier document, which is left out and counted, and whose id remains unused.
+    /// Replace the earlier document, which is left out and counted; its id remains unused.
     KeepLast,
 }
 

@@ -56,7 +56,7 @@ pub(super) struct BulkStore {
     /// The rows before, which are being written to the tables while more documents arrive.
     flushing: Option<JoinHandle<Result<RowBatch>>>,
     next_id: u64,
-    /// Ids below that were passed over.
+    /// The number of lower ids that were skipped.
     unused: u64,
     removed: u64,
     /// Documents with a key, those removed since included.
@@ -258,8 +258,8 @@ impl BulkStore {
         EqualCollector::new(&self.store.context.lanes)
     }
 
-    /// Notes which documents have equal signatures. All lanes must be written, and the rows of documents
-    /// that are left out removed.
+    /// Records which documents have equal signatures. All lanes must have been written, and the
+    /// rows of documents that are left out must have been removed.
     pub(crate) fn note_equal(&self, equal: EqualCollector) -> Result<()> {
         self.in_tables(|write| equal.write(&self.store.context, write))
     }

@@ -1,4 +1,4 @@
-//! Stores made whole and offline: external sort, bulk build, another banding.
+//! Builds whole stores offline: external sort, bulk build, rebanding.
 //!
 //! Imports `state` and below, and writes runs without a transaction buffer.
 

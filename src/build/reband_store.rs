@@ -1,5 +1,5 @@
-//! The file of a store whose postings are replaced: read by the old schema, written by the new one,
-//! in one commit.
+//! The file of a store whose postings are replaced in one commit: it is read by the old schema and
+//! written by the new one.
 
 use std::path::Path;
 
@@ -197,7 +197,7 @@ impl RebandStore {
         EqualCollector::new(&self.context.lanes)
     }
 
-    /// Notes which documents have equal signatures. All lanes must be written.
+    /// Records which documents have equal signatures. All lanes must have been written.
     pub(crate) fn note_equal(&self, equal: EqualCollector) -> Result<()> {
         self.in_tables(|write| equal.write(&self.context, write))
     }

@@ -16,11 +16,11 @@
 //! | | ids − smallest id, `id_bits` each |
 //! | 4 | checksum |
 //!
-//! Numbers are little-endian, bits are numbered from the least significant up, and each of the
-//! three parts begins with a new byte. Upper and lower parts are the representation of Elias (J.
-//! ACM 21, 1974) and Fano: two bits and the logarithm of the mean gap for each code. The upper part
-//! ends with the bit of the last posting, whose code the key holds: the length of every part is
-//! known.
+//! Numbers are little-endian, bits are numbered from the least significant, and each of the three
+//! parts begins with a new byte. The upper and the lower part are the representation of Elias (J.
+//! ACM 21, 1974) and Fano, which takes two bits and the logarithm of the mean gap for each code.
+//! The upper part ends with the bit of the last posting. The key contains the code of that posting,
+//! so the length of every part is known.
 
 use crate::error::{Error, Result};
 use crate::format::bits::{fields, mask, read_bits, read_word};
@@ -317,7 +317,7 @@ impl<'v> Block<'v> {
     }
 }
 
-/// The header of a verified block. Whoever keeps it need not verify the same bytes again.
+/// The header of a verified block. Code that keeps it need not verify the same bytes again.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct VerifiedHeader(Block<'static>);
 
@@ -414,7 +414,7 @@ pub(crate) struct BlockIter<'v> {
 }
 
 impl BlockIter<'_> {
-    /// Passes over postings of other codes than these, without a look at their ids.
+    /// Skips postings with other codes than these, without examining their ids.
     pub(crate) fn near(self, near: Option<NearCodes>) -> Self {
         Self { near, ..self }
     }

@@ -20,7 +20,8 @@ pub(crate) struct Encoded {
 /// be in strictly ascending order, and all after `previous`, the last posting of the block before
 /// in this lane of the run.
 ///
-/// `value` is overwritten. Returns `None` if the block is not wanted, or there are no postings.
+/// `value` is overwritten. Returns `None` if `is_wanted` refuses the block, or if there are no
+/// postings.
 pub(crate) fn encode_if(
     table: &str,
     run: u32,

@@ -22,7 +22,7 @@ const KIND_OF_TWO: u8 = 2;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct DeletedChunk {
     before_merge: Box<[u8]>,
-    /// Died while their run was being merged; empty if none has.
+    /// The documents that were deleted while their run was being merged; empty if there are none.
     since: Box<[u8]>,
 }
 
@@ -71,7 +71,7 @@ impl DeletedChunk {
         put(&mut self.before_merge, id);
     }
 
-    /// Notes the death of a document whose run is being merged.
+    /// Records that a document was deleted while its run was being merged.
     pub(crate) fn set_since(&mut self, id: u64) {
         if self.since.is_empty() {
             self.since = [0; BITMAP_BYTES].into();
@@ -80,7 +80,7 @@ impl DeletedChunk {
     }
 
     /// Ends the merge of the runs that cover these ids: clears the bits of documents that it
-    /// dropped, and keeps those of documents that died since. Returns the number of each.
+    /// dropped, and keeps those of documents that were deleted since. Returns the number of each.
     pub(crate) fn end_merge(&mut self, chunk: u64, ids: &RangeInclusive<u64>) -> (u64, u64) {
         let (mut dropped, mut left) = (0, 0);
         let first = chunk.saturating_mul(CHUNK_DOCUMENTS);

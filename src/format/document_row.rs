@@ -71,7 +71,7 @@ impl<'a> RowHead<'a> {
         Ok(())
     }
 
-    /// Decodes the head of a row of `documents`, and looks at the checksum of all of it.
+    /// Decodes the head of a row of `documents`, and verifies the checksum of the whole row.
     pub(crate) fn decode(id: u64, row: &'a [u8]) -> Result<Self> {
         let body = checksum::open(DOCUMENTS, &id.to_be_bytes(), row)?;
         let head = Self::split(body).map(|(head, _)| head);
@@ -301,7 +301,7 @@ impl<'a> DocumentRow<'a> {
         Self::fields(bytes, shape).ok_or_else(|| row_error(DOCUMENTS, id, bytes))
     }
 
-    /// Decodes a row that never left memory, and does not look at its checksum.
+    /// Decodes a row that never left memory, without verifying its checksum.
     pub(crate) fn read(id: u64, bytes: &'a [u8], shape: &Shape) -> Result<Self> {
         let parts = bytes.split_last_chunk::<{ checksum::CHECKSUM_BYTES }>();
         let row = parts.and_then(|(body, _)| Self::fields(body, shape));

@@ -1,5 +1,5 @@
-//! Streams of documents that leave one store for another: frames with one checksum each, and a
-//! checksum of everything at the end.
+//! Streams of documents that move from one store to another. Each frame has a checksum, and a
+//! checksum of everything is at the end.
 
 use std::io::{ErrorKind, Read};
 
@@ -237,7 +237,7 @@ fn checksum(number: u64, head: &[u8], body: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// Reads a stream, and believes nothing of it. Memory: a frame.
+/// Reads a stream without trusting its contents. Takes the memory of one frame.
 pub(crate) struct StreamReader<R> {
     reader: R,
     /// Whole frames that were read.

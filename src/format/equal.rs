@@ -24,8 +24,8 @@ pub(crate) struct EqualChunk {
 }
 
 impl EqualChunk {
-    /// Notes documents of chunk number `chunk`, given by their ids, ascending, and their digests. Returns
-    /// `None` without any.
+    /// Records documents of chunk number `chunk`, given by their ids, ascending, and their digests.
+    /// Returns `None` if there are none.
     pub(crate) fn new(members: &[(u64, u128)]) -> Option<Self> {
         let mut digests: Vec<u128> = members.iter().map(|(_, digest)| *digest).collect();
         digests.sort_unstable();

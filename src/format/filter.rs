@@ -1,9 +1,10 @@
-//! Filters, which show without reading blocks that a lane of a run does not hold a bucket.
+//! Filters show, without reading blocks, that a lane of a run does not contain a bucket.
 //!
-//! A filter is cut into pieces by equal ranges of buckets, so that a lane that is written in order
-//! writes its filter in order too, a piece at a time. A piece is a split block Bloom filter (Putze,
-//! Sanders and Singler, J. Experimental Algorithmics 14, 2009; the bits are chosen as in Apache
-//! Parquet's): blocks of 256 bits, in one of which a bucket has eight, or four where there is little room.
+//! A filter is cut into pieces by equal ranges of buckets. A lane that is written in order
+//! therefore also writes its filter in order, one piece at a time. A piece is a split block Bloom
+//! filter (Putze, Sanders and Singler, J. Experimental Algorithmics 14, 2009), whose bits are
+//! chosen as in Apache Parquet. It consists of blocks of 256 bits; a bucket sets eight bits in one
+//! of them, or four if there is little room.
 
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +20,7 @@ const KIND: u8 = 1;
 /// Bytes of a block of the filter.
 const BLOCK_BYTES: usize = 32;
 
-/// A block lies in one cache line.
+/// A block, which is within one cache line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(align(32))]
 struct FilterBlock([u8; BLOCK_BYTES]);
@@ -148,8 +149,8 @@ impl FilterProbe<'_> {
         }
     }
 
-    /// Reads a byte of what [`may_hold`](Self::may_hold) reads. Whoever does so for many before asking the first waits
-    /// once for memory, and not for each.
+    /// Reads a byte of what [`may_hold`](Self::may_hold) reads. Calling this for many filters
+    /// before asking the first waits for memory once instead of each time.
     #[inline]
     pub(crate) fn touch(self) -> u8 {
         let FilterBlock([byte, ..]) = self.block;
@@ -160,8 +161,8 @@ impl FilterProbe<'_> {
     #[inline(always)]
     pub(crate) fn may_hold(self) -> bool {
         let FilterBlock(block) = self.block;
-        // All words are looked at: the first without its bit is random, and no processor predicts
-        // it.
+        // All words are examined: which word first lacks its bit is random, so the processor cannot
+        // predict it.
         if self.has_four {
             let words = block.as_chunks::<8>().0.iter().zip(SALTS);
             let lacks = |(word, salt): (&[u8; 8], u32)| {
@@ -203,7 +204,7 @@ impl FilterPiece {
     }
 
     /// # Errors
-    /// [`Error::Bug`] if the bucket's block is not there, which cannot be.
+    /// [`Error::Bug`] if the bucket's block does not exist, which is impossible.
     #[inline(always)]
     pub(crate) fn insert(&mut self, bucket: u64) -> Result<()> {
         let (index, hash) = self.index_and_hash(bucket);
@@ -244,10 +245,10 @@ impl FilterPiece {
         Ok(())
     }
 
-    /// Finds the block that decides about a bucket, and reads nothing of it.
+    /// Finds the block that decides about a bucket, without reading it.
     ///
     /// # Errors
-    /// [`Error::Bug`] if the bucket's block is not there, which cannot be.
+    /// [`Error::Bug`] if the bucket's block does not exist, which is impossible.
     #[inline]
     pub(crate) fn probe(&self, bucket: u64) -> Result<FilterProbe<'_>> {
         let (index, hash) = self.index_and_hash(bucket);

@@ -56,8 +56,8 @@ pub(super) struct PackedHashes<'a> {
 }
 
 impl<'a> PackedHashes<'a> {
-    /// Splits the hashes off the front of `bytes`; `None` if they are not ascending hashes. Returns
-    /// the bytes behind them, too.
+    /// Splits the hashes off the front of `bytes`; `None` if they are not ascending hashes. Also
+    /// returns the bytes after them.
     pub(super) fn split(bytes: &'a [u8]) -> Option<(Self, &'a [u8])> {
         let (packed, rest) = Self::split_unchecked(bytes)?;
         packed.is_valid().then_some((packed, rest))
@@ -197,7 +197,7 @@ pub(super) struct PackedPositions<'a> {
 
 impl<'a> PackedPositions<'a> {
     /// Splits the positions of this number of hashes off the front of `bytes`; `None` if they are
-    /// not valid. Returns the bytes behind them, too.
+    /// not valid. Also returns the bytes after them.
     pub(super) fn split(bytes: &'a [u8], hashes: u32) -> Option<(Self, &'a [u8])> {
         if hashes == 0 {
             return Some((Self::default(), bytes));

@@ -1,6 +1,6 @@
-//! Bytes on disk and nothing else: one file a chapter of `format-spec.md`.
+//! The bytes on disk and nothing else: one file for each chapter of `format-spec.md`.
 //!
-//! No I/O. Byte order and checksums are decided here alone.
+//! No I/O. Only this module decides about byte order and checksums.
 
 mod bits;
 mod block;

@@ -30,8 +30,8 @@ pub(crate) struct RunDescriptor {
     /// The id from which on the rows of documents that the merge drops are still there; `None` once
     /// it has dropped them all.
     pub(crate) rows_from: Option<u64>,
-    /// Its lanes, ascending by number. Of a run that others are merged into, all but the last are
-    /// complete, and those that are to follow are not there.
+    /// Its lanes, ascending by number. In the output of an unfinished merge, all lanes but the last
+    /// are complete, and later lanes do not exist yet.
     pub(crate) lanes: Vec<LaneSummary>,
 }
 
@@ -71,8 +71,8 @@ pub(crate) struct LaneSummary {
     pub(crate) bytes: u64,
     /// The shape of its filter, if it has one.
     pub(crate) filter: Option<FilterShape>,
-    /// Postings up to this one have been merged into another run, though a block may still hold
-    /// some: they are passed over.
+    /// Postings up to this one have been merged into another run. A block may still contain some of
+    /// them; these are skipped.
     pub(crate) after: Option<Posting>,
     /// The last posting: distinguishes a lane that ends from a lane whose last block is lost.
     pub(crate) last: Option<Posting>,

@@ -1,10 +1,10 @@
 //! The commit queue: write requests of many threads that one transaction will commit together.
 //!
-//! There is no background thread. A request that finds the queue without a leader leads: its thread
-//! takes the requests that others have queued meanwhile, commits all of them in one transaction,
-//! and replies. Requests that arrive during the sync wait for the next leader, which is the first
-//! thread that waits. If only tickets wait, whose owners must not be blocked, a thread is started
-//! to lead, and it ends when the queue is empty.
+//! There is no background thread. If the queue has no leader when a request arrives, the thread of
+//! that request leads: it takes the requests that others have queued meanwhile, commits all of them
+//! in one transaction, and replies. Requests that arrive during the sync wait for the next leader,
+//! which is the first waiting thread. If only tickets are waiting, whose owners must not be
+//! blocked, a thread is started to lead. It ends when the queue is empty.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -272,19 +272,19 @@ impl<C, A> CommitQueue<C, A> {
         self.tickets.load(Ordering::Relaxed) > 0
     }
 
-    /// Counts replies to submitted requests. For the leader.
+    /// Counts replies to submitted requests. Called by the leader.
     pub(super) fn note_answered(&self, tickets: usize) {
         self.tickets.fetch_sub(tickets, Ordering::Relaxed);
     }
 
-    /// Notes the duration of a commit. For the leader.
+    /// Records the duration of a commit. Called by the leader.
     pub(super) fn note_commit(&self, time: Duration) {
-        // A commit of 584 years is as good as any longer one.
+        // A commit of 584 years counts the same as any longer one.
         let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         self.commit_nanos.store(nanos, Ordering::Relaxed);
     }
 
-    /// Hands the lead over to the first thread that waits. For the leader.
+    /// Hands the lead over to the first waiting thread. Called by the leader.
     pub(super) fn hand_over(&self) -> HandedOver {
         let mut state = self.lock();
         let threads = || state.waiting.iter().filter(|waiting| waiting.has_thread);

@@ -1,4 +1,4 @@
-//! The commit queue in every order in which threads can take their steps.
+//! Models of the commit queue that try every order of the threads' steps.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! Group commit: one thread leads and commits the requests of all, the others follow and wait.
+//! Group commit: one thread leads and commits the requests of all threads; the others follow and
+//! wait.
 //!
 //! There is no background thread: the first caller in a group commits for all of them, and a lone
 //! writer pays nothing extra.
@@ -237,7 +238,7 @@ impl GroupCommit {
             Reply::Abandoned => Err(abandoned()),
             Reply::Lead => {
                 let _leading = Leader { group: self };
-                // Its own request waits behind older ones, and may be in a later group than the first.
+                // Its request waits behind older ones, and may be in a later group than the first.
                 loop {
                     let is_any = self.lead_once();
                     match slot.try_fetch() {

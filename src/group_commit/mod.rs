@@ -1,4 +1,4 @@
-//! Writes of many threads made durable together: queue, leader and followers, tickets.
+//! Makes the writes of many threads durable together: queue, leader and followers, tickets.
 //!
 //! Imports `write` and below.
 

@@ -22,7 +22,8 @@ enum ReplyState<A> {
 }
 
 impl<A> ReplyState<A> {
-    /// Takes the message, if there is one. Whoever fetches again after the last one finds itself abandoned.
+    /// Takes the message, if there is one. A call after the last message returns that the request
+    /// was abandoned.
     fn fetch(&mut self) -> Option<Reply<A>> {
         let next = match self {
             Self::Waiting(_) => return None,

@@ -195,9 +195,9 @@ enum CommitFailure {
 
 /// Commits requests in one transaction, in their order, and returns one reply for each.
 ///
-/// An error of one request is its own. If the transaction fails, each request is tried by itself, so
-/// that it gets the reply that it would have got alone. If the commit fails they are not tried again,
-/// since its outcome is unknown.
+/// An error of one request concerns only that request. If the transaction fails, each request is
+/// tried separately, so that it gets the reply that it would have got alone. If the commit fails,
+/// requests are not tried again, because its outcome is unknown.
 pub(super) fn commit_together(
     store: &Arc<OpenStore>,
     queue: &WriteQueue,
@@ -261,8 +261,8 @@ fn try_commit_together(
     Ok(replies)
 }
 
-/// Checks, before the commit, that each request has a reply: with one too few, others would get the
-/// replies of their neighbours.
+/// Checks, before the commit, that each request has a reply. If one were missing, others would get
+/// the replies of their neighbours.
 fn check_replies(replies: &[Result<WriteReply>], requests: &[&WriteRequest<'_>]) -> Result<()> {
     let (found, expected) = (replies.len(), requests.len());
     invariant!(found == expected, "{found} replies to {expected} requests");

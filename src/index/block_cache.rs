@@ -1,4 +1,4 @@
-//! Verified blocks in memory: a probe finds them without the engine.
+//! A cache of verified blocks, which probes read without the engine.
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -37,8 +37,9 @@ pub(super) struct CachedBlock {
 }
 
 impl CachedBlock {
-    /// Reads bytes near to where a code is searched for, and returns something that depends on them. Whoever does
-    /// that for many blocks before searching the first waits once for memory, and not for each block.
+    /// Reads bytes near the place where a code is searched for, and returns something that depends
+    /// on them. Calling this for many blocks before searching the first waits for memory once
+    /// instead of for each block.
     #[inline]
     pub(super) fn touch(&self, code: u64) -> u8 {
         let places = self.header.likely_places(code);
@@ -53,7 +54,8 @@ impl CachedBlock {
         Arc::strong_count(self) ^ previous as usize ^ usize::from(self.used.is_set())
     }
 
-    /// Returns this block, the first that ends at or after a posting of those that are here, if no other lies between.
+    /// Returns this block, which is the first in the cache that ends at or after a posting, if no
+    /// other block is between them.
     #[inline]
     fn covering(self: &Arc<Self>, target: Posting) -> Option<Arc<Self>> {
         if self.header.previous() >= Some(target) {
@@ -98,7 +100,7 @@ pub(crate) struct BlockCache {
     max_bytes: AtomicUsize,
     /// The index of the shard that the clock examines next when an entry has to be dropped.
     hand: Mutex<usize>,
-    /// Number of blocks that were read while there was no room.
+    /// The number of blocks that were read while there was no room.
     read_in_vain: AtomicU64,
 }
 
@@ -202,7 +204,8 @@ impl BlockCache {
             used: UsedMark::default(),
         });
         if !shard.write().ignore_poison().push(Arc::clone(&block)) {
-            // Nobody holds the lock while the file is read, so another thread may have read the same block.
+            // The lock is not held while the file is read, so another thread may have read the same
+            // block.
             self.size_bytes.fetch_sub(size, Ordering::Relaxed);
         }
         Some(block)
@@ -230,9 +233,10 @@ impl BlockCache {
         if self.size_bytes.load(Ordering::Relaxed) <= max_bytes {
             return;
         }
-        // One thread at a time makes room. Others would drop blocks that are still wanted.
+        // Only one thread at a time makes room. Others would drop blocks that are still needed.
         let mut hand = self.hand.lock().ignore_poison();
-        // In the first round over all shards every block may have been wanted; the second finds none that is.
+        // In the first round over all shards, every block may be in use; the second finds an unused
+        // one.
         for _ in 0..=2 * SHARDS {
             let Some(shard) = self.shards.get(*hand) else {
                 return;
@@ -290,7 +294,7 @@ impl Shard {
         self.lanes.get(&(run, lane))?.search(target)
     }
 
-    /// Adds a block, and returns false if it is there already.
+    /// Adds a block. Returns false if it exists already.
     fn push(&mut self, block: Arc<CachedBlock>) -> bool {
         let (run, lane, last) = block.place;
         let blocks = self.lanes.entry((run, lane)).or_default();

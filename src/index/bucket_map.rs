@@ -30,8 +30,8 @@ impl BucketMap {
     /// Bytes that a posting takes, about.
     pub(crate) const POSTING_BYTES: usize = size_of::<ChainedPosting>() + 3 * size_of::<u32>();
 
-    /// Appends a posting. `low_code` gives the least code of the bucket of a code. Returns false if the
-    /// lane is full, with 2³² − 1 postings.
+    /// Appends a posting. `low_code` returns the lowest code in the bucket of a code. Returns false
+    /// if the lane is full, with 2³² − 1 postings.
     #[must_use]
     pub(crate) fn push(&mut self, posting: Posting, low_code: impl Fn(u64) -> u64) -> bool {
         let Some(index) = u32::try_from(self.postings.len())

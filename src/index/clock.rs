@@ -1,4 +1,4 @@
-//! The one rule by which filters and blocks leave memory: the clock algorithm.
+//! The clock algorithm, the only rule by which filters and blocks are evicted.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -19,7 +19,7 @@ struct RadixTable {
     first_code: u64,
     /// The bits by which the codes of a share differ.
     shift: u32,
-    /// The number of postings before each share, before the end, and before what lies behind it.
+    /// The number of postings before each share, before the end, and before the remainder after it.
     starts: Box<[u32]>,
 }
 
@@ -54,7 +54,7 @@ impl RadixTable {
     #[inline]
     fn places(&self, code: u64) -> Option<(usize, usize)> {
         let distance = code.saturating_sub(self.first_code) >> self.shift;
-        // The last place is the end of what lies behind all shares.
+        // The last place is the end of what follows all shares.
         let behind = self.starts.len().checked_sub(2)?;
         let share = distance.min(behind as u64) as usize;
         let (start, end) = (self.starts.get(share)?, self.starts.get(share + 1)?);
@@ -76,7 +76,7 @@ impl LazyTable {
 /// Sorted postings, to be searched.
 #[derive(Clone, Copy)]
 pub(super) enum SortedPostings<'s> {
-    /// They are searched once or so.
+    /// They are searched about once.
     Plain(&'s [Posting]),
     /// The table is of the same postings.
     WithTable(&'s [Posting], &'s LazyTable),
@@ -158,7 +158,7 @@ impl<'s> CodeSearch<'s> {
         }
     }
 
-    /// Skips `length` postings if the last of them is among those looked at and has a lower code.
+    /// Skips `length` postings if the last of them has been examined and has a lower code.
     #[inline]
     fn skip(&mut self, length: usize) {
         let last = self.start + length - 1;

@@ -1,4 +1,4 @@
-//! Pieces of filters in memory: they rule out runs that a probe need not read.
+//! A cache of pieces of filters. They exclude runs, so that a probe need not read them.
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -312,7 +312,8 @@ impl FilterPieceRows {
     fn keep(&mut self, key: PieceKey, shape: FilterShape, piece: FilterPiece, max_bytes: usize) {
         let (run, lane, number) = key;
         if Self::slot(&self.filters, key).is_some_and(|slot| slot.piece.is_some()) {
-            // Nobody holds the lock while the file is read, so another thread may have read the same piece.
+            // The lock is not held while the file is read, so another thread may have read the same
+            // piece.
             return;
         }
         let pieces = shape.pieces as usize;
@@ -501,7 +502,7 @@ mod tests {
             counts[verdict as usize] += 1;
         }
         assert!(counts.iter().all(|count| *count > 50), "{counts:?}");
-        // One that is not decided is not taken for one that is.
+        // An undecided question does not count as decided.
         assert!(question(1).verdict().is_ok() && question(2).verdict().is_err());
     }
 

@@ -43,12 +43,13 @@ impl FilterPacker {
         self.number = self.plan.shape.piece(self.plan.buckets.bucket(after.code));
     }
 
-    /// The least code whose bucket belongs to the piece of `code`, or a lesser one.
+    /// Returns a code that is at most the lowest code in the piece of `code`.
     pub(super) fn first_code(&self, code: u64) -> u64 {
         let buckets = self.plan.buckets;
         let piece = u128::from(self.plan.shape.piece(buckets.bucket(code)));
         let bucket = (piece << 64) / u128::from(self.plan.shape.pieces.max(1));
-        // The quotient of a lesser number by a greater one, times 2^64. A lane of one bucket has codes of no bits.
+        // The quotient of a smaller number by a greater one, times 2^64. A lane with one bucket has
+        // codes of no bits.
         (bucket as u64).checked_shr(buckets.shift).unwrap_or(0)
     }
 

@@ -1,4 +1,5 @@
-//! The one merge of sorted postings: of slices in memory, and of streams that are read chunk by chunk.
+//! The only merge of sorted postings: of slices in memory, and of streams that are read chunk by
+//! chunk.
 
 use crate::error::Result;
 use crate::format::Posting;
@@ -199,7 +200,7 @@ fn merge_rest(a: &[Posting], b: &[Posting], slots: &mut [Posting]) -> Result<()>
     Ok(())
 }
 
-/// Merges sorted slices two by two, which is twice as quick as a heap for few of them, and keeps
+/// Merges sorted slices two by two, which is twice as fast as a heap for a few slices, and reuses
 /// the memory of intermediate results.
 #[derive(Default)]
 pub(super) struct SliceMerger {
@@ -255,7 +256,7 @@ fn middle_of(slices: &[&[Posting]]) -> usize {
         before += slice.len();
         before > half
     });
-    // The slice that crosses the half is put with those behind it, unless nothing is before it.
+    // The slice that crosses the middle belongs to the second half, unless nothing is before it.
     middle.map_or(1, |middle| middle.clamp(1, slices.len() - 1))
 }
 
@@ -268,7 +269,7 @@ mod tests {
         Posting { code, id: code % 7 }
     }
 
-    /// Gives postings three at a time, and fails behind them if it is to.
+    /// Returns postings three at a time, and then fails if requested.
     struct Threes {
         postings: Vec<Posting>,
         fails: bool,

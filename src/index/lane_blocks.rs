@@ -1,5 +1,5 @@
-//! The blocks of a lane of a run, found by the postings that they hold: in memory, else at a place in the file that is
-//! known, else by the engine.
+//! Finds the blocks of a lane of a run by the postings that they contain: in memory, else at a
+//! known place in the file, else through the engine.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -131,8 +131,8 @@ where
         let lost = |found| missing(name, run, lane, Some(target), found);
         let (key, value) = self.seek(target)?.ok_or_else(|| lost(None))?;
         let block = Block::parse(name, key.value(), value.value())?;
-        // Each block names the posting before its first one. Without a look at that, the documents of a lost
-        // block would be missed without an error.
+        // Each block contains the posting before its first one. Without checking it, the documents
+        // of a lost block would be missed without an error.
         if block.previous().is_some_and(|previous| previous >= target) {
             return Err(lost(block.previous()));
         }

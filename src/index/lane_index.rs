@@ -10,8 +10,8 @@ pub(super) type Row<V> = (Posting, V);
 
 /// The blocks of a lane that are in memory, ascending by their last postings.
 ///
-/// Codes are hashes, so the blocks are spread evenly: interpolation finds one with a look at two or three
-/// places that are near each other.
+/// Codes are hashes, so blocks are evenly spread, and interpolation finds one by examining two or
+/// three nearby places.
 #[derive(Debug)]
 pub(super) struct LaneIndex<V> {
     /// Chunks of rows, none of which is empty.
@@ -36,7 +36,8 @@ impl<V> LaneIndex<V> {
         self.search(target)?.first()
     }
 
-    /// Begins to search for the first block that ends at or after a posting; `None` behind the last.
+    /// Begins to search for the first block that ends at or after a posting. Returns `None` after
+    /// the last.
     #[inline]
     pub(super) fn search(&self, target: Posting) -> Option<RowSearch<'_, V>> {
         let index = self.chunk_of(target);
@@ -55,7 +56,7 @@ impl<V> LaneIndex<V> {
         self.chunks.is_empty()
     }
 
-    /// Adds a block, and returns false if it is there already.
+    /// Adds a block. Returns false if it exists already.
     pub(super) fn insert(&mut self, last: Posting, block: V) -> bool {
         // A posting beyond all ends belongs into the last chunk.
         let index = self.chunk_of(last).min(self.chunks.len().saturating_sub(1));

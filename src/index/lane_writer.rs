@@ -217,7 +217,7 @@ impl LanePacker {
             return Ok(());
         };
         let follows = self.newest.is_none_or(|newest| newest < *first);
-        // Without a branch for each: all of them are looked at in any case, but once.
+        // Without a branch for each pair: all are examined in any case, but once.
         let pairs = fresh.iter().zip(fresh.iter().skip(1));
         let is_sorted = pairs.fold(true, |sorted, (a, b)| sorted & (a.rank() < b.rank()));
         if !(follows && is_sorted) {
@@ -231,8 +231,8 @@ impl LanePacker {
         Ok(())
     }
 
-    /// Packs blocks while the next one is wanted, given how many postings are left and how many of
-    /// these it takes.
+    /// Packs blocks while `is_wanted` accepts the next one, given the number of remaining postings
+    /// and the number that the block takes.
     fn pack(&mut self, packed: &mut Packed, is_wanted: impl Fn(usize, usize) -> bool) {
         let mut start = 0;
         let (run, lane) = (self.run, self.summary.lane);

@@ -1,4 +1,4 @@
-//! The postings that are in no run yet.
+//! The postings that have not been flushed to a run.
 
 use std::sync::Arc;
 
@@ -90,8 +90,8 @@ impl Memtable {
     }
 
     /// Visits the postings of several ranges, with the range's index: segment by segment, range by
-    /// range within each, each range as `visit` directs. This is quicker than one range after the
-    /// other.
+    /// range within each, each range as `visit` directs. This is faster than one range after
+    /// another.
     ///
     /// # Errors
     /// Returns the errors of `visit`.
@@ -104,8 +104,9 @@ impl Memtable {
         segments.try_for_each(|segment| segment.probe(ranges, visit))
     }
 
-    /// [`probe`](Self::probe), of documents from an id on; those before may be visited too. After a
-    /// commit they are in its segment, or in the one that it was merged into.
+    /// Does the same as [`probe`](Self::probe), for documents from an id upwards; it may also visit
+    /// earlier ones. After a commit, the documents are in its segment, or in the segment into which
+    /// it was merged.
     pub(crate) fn probe_since(
         &self,
         first_id: u64,
@@ -117,8 +118,8 @@ impl Memtable {
         since.try_for_each(|segment| segment.probe(ranges, visit))
     }
 
-    /// Visits the postings that `wanted`, sorted by low code, asks for in a lane: segment by segment.
-    /// Returns false if `visit` ended the sweep.
+    /// Visits the postings in a lane within `wanted`, which is sorted by low code: segment by
+    /// segment. Returns false if `visit` ended the sweep.
     ///
     /// # Errors
     /// Returns the errors of `visit`.

@@ -1,9 +1,9 @@
-//! Places of pages of runs in the file: a block or a piece of a filter that is not in memory is read from there
-//! without a way down the engine's tree.
+//! Remembers where pages of runs are in the file. A block or a piece of a filter that is not in
+//! memory can then be read without descending the engine's tree.
 //!
-//! A place is a hint. The page may have moved, and other data may be there by now. But the rows of
-//! runs never change, and each is identified by its key and its checksum: either the row that is
-//! found at a place is the right one, or the place is forgotten and the engine reads the row.
+//! A place is a hint. The page may have moved, and other data may be there now. But the rows of
+//! runs never change, and the key and the checksum identify each row. If the row at a place is not
+//! the right one, the place is forgotten and the engine reads the row.
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -127,7 +127,7 @@ impl Lanes {
 
     /// Drops one, each in its turn, and returns the bytes that it took; `None` if nothing is left.
     fn drop_one(&mut self) -> Option<usize> {
-        // In turn and not by use: to note each use would cost more than to learn a lane again.
+        // In turn and not by use: recording each use would cost more than learning a lane again.
         let index = self.dropped.checked_rem(self.by_rows.len())?;
         let rows = self.by_rows.keys().nth(index).copied()?;
         self.dropped += 1;
@@ -238,14 +238,15 @@ impl PagePlaces {
         }
     }
 
-    /// Returns the page that has a row, as far as is known.
+    /// Returns the page that contains a row, if it is known.
     pub(super) fn page_of(&self, row: &RunRow) -> Option<PagePlace> {
         self.lanes.read().ignore_poison().page_of(row)
     }
 
-    /// Looks for the page that has a row, and notes it with those around it, unless that is futile
-    /// before another commit: no page has it, or the one that should have it is the one that
-    /// failed. A transaction that reads its own writes need not look again and again.
+    /// Searches for the page that contains a row, and records it and its neighbours. Does not
+    /// search if that is futile before the next commit, because no page contains the row, or
+    /// because the page that should contain it is the one that failed. A transaction that reads its
+    /// own writes then does not search over and over.
     pub(super) fn learn(&self, finder: &PageFinder, row: &RunRow, failed: Option<PagePlace>) {
         let Some(commit) = finder.commit_mark() else {
             return;
@@ -264,7 +265,7 @@ impl PagePlaces {
         }
     }
 
-    /// Asks for the pages of rows that will be read, and notes those that were not known.
+    /// Requests the pages of rows that will be read, and records those that were not known.
     pub(super) fn read_ahead(&self, finder: &PageFinder, rows: &[RunRow]) {
         let (mut known, mut unknown) = (Vec::new(), Vec::new());
         let lanes = self.lanes.read().ignore_poison();

@@ -1,4 +1,4 @@
-//! A stable sort by a number: quicker for long lists than a sort that compares.
+//! A stable sort by a number. It is faster for long lists than a sort that compares.
 
 /// Sorts by a number, and keeps the order of items with equal numbers: a radix sort from the lowest byte
 /// up, which skips bytes that all numbers share. `scratch` grows to the length of `items`.

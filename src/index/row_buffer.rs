@@ -1,4 +1,4 @@
-//! Rows in memory, on their way to a table or from one.
+//! Rows in memory, before they are written to a table or after they were read from one.
 
 use crate::error::Result;
 use crate::invariant::OrBug;

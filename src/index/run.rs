@@ -48,7 +48,7 @@ impl ProbeCost {
     }
 }
 
-/// The least and the greatest key that a block of a lane can have.
+/// Returns the smallest and the greatest key that a block of a lane can have.
 pub(super) fn lane_bounds(run: u32, lane: &LaneSummary) -> (BlockKey, BlockKey) {
     (
         block_key(run, lane.lane, lane.first_possible()),

@@ -1,4 +1,4 @@
-//! The memory in which filters and blocks of runs are kept, and places of blocks in the file.
+//! The memory for filters and blocks of runs, and for the places of blocks in the file.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -34,14 +34,14 @@ pub(crate) struct BlockSources<'c> {
     pub(super) file: Option<(&'c RunCache, &'c PageFinder)>,
 }
 
-/// The reading of a row at the place that is known. If it is not there the caller has the engine read it, and
-/// then the place is learned.
+/// Reads a row at its known place. If the row is not there, the caller reads it through the engine,
+/// and then the place is learned.
 #[derive(Debug)]
 pub(super) struct RowRead<'c> {
     memory: &'c RunCache,
     finder: &'c PageFinder,
     row: RunRow,
-    /// The least key that the row can have.
+    /// The smallest key that the row can have.
     key: &'c [u8],
     /// The place where the row was not.
     failed: Option<PagePlace>,
@@ -50,7 +50,7 @@ pub(super) struct RowRead<'c> {
 /// The result of checking the row that was found at a place.
 pub(super) enum RowCheck<R> {
     Right(R),
-    /// It is behind the one that is wanted, which is in a page that is not known.
+    /// The row is after the requested one, whose page is not known.
     Behind,
     /// The page has moved.
     Wrong,
@@ -231,7 +231,8 @@ const WEIGHT: u32 = 32;
 /// The share of the latest questions to filters that these let pass. A question about a lane that has the code in
 /// question counts as one, whether its filter was asked or not.
 ///
-/// Threads may overwrite what others note: the rate is a guess in any case, on which no answer depends.
+/// Threads may overwrite each other's counts: the rate is an approximation on which no answer
+/// depends.
 #[derive(Debug, Default)]
 pub(crate) struct PassRate(AtomicU32);
 

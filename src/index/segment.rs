@@ -77,7 +77,7 @@ impl Segment {
         }
     }
 
-    /// Adds a lane behind the others: the postings from `start` on, which are sorted.
+    /// Adds a lane after the others: the postings from `start`, which are sorted.
     fn add_lane(&mut self, lane: u16, start: usize) {
         self.lanes.push(SegmentLane {
             lane,
@@ -228,7 +228,7 @@ impl SegmentBuilder {
         }
     }
 
-    /// Adds a document with its codes, in the order of their lanes. Ascending ids are the quick case.
+    /// Adds a document with its codes, in the order of their lanes. Ascending ids are faster.
     ///
     /// # Errors
     /// [`Error::Bug`](crate::Error::Bug) for a code in another lane.
@@ -251,8 +251,8 @@ impl SegmentBuilder {
         Ok(())
     }
 
-    /// Visits the postings of a lane whose codes are in `low_code..=high_code`, unordered. It looks at
-    /// every posting of the lane: keep the builder small if it is probed.
+    /// Visits the postings of a lane whose codes are in `low_code..=high_code`, unordered. It
+    /// examines every posting of the lane, so keep the builder small if it is probed.
     pub(crate) fn postings_in(
         &self,
         lane: u16,

@@ -54,8 +54,8 @@ const NEAR_POSTINGS: usize = 16;
 /// A block of this many postings is decoded as fast as one code is found in it.
 const POSTINGS_PER_SEARCH: u64 = 40;
 
-/// Visits the postings that `wanted`, sorted by low code, asks for among sorted postings, but for those that need
-/// not be visited: range by range, each in order. Returns false if `visit` ended the sweep.
+/// Visits the sorted postings within `wanted`, which is sorted by low code, except for those that
+/// need not be visited: range by range, each in order. Returns false if `visit` ended the sweep.
 ///
 /// # Errors
 /// Returns the errors of `visit`.

@@ -161,7 +161,7 @@ pub(super) fn delete_run(table: &mut RunBlocks<'_>, run: u32, lane: u16) {
 }
 
 impl<'c> BlockSources<'c> {
-    /// Gives what is in memory alone.
+    /// Returns sources with only what is in memory.
     pub(super) fn memory(blocks: &'c BlockCache) -> Self {
         let file = None;
         Self { blocks, file }

@@ -49,8 +49,8 @@ impl BucketPiece {
     }
 }
 
-/// Buckets that were cut short, by lane and least code, with the first id of the last group that is
-/// compared with all: two groups met there only if one of them does not follow it.
+/// Buckets that were cut short, by lane and lowest code, with the first id of the last group that
+/// is compared with all groups. Two groups met there only if at most one of them follows it.
 pub(super) type CutBuckets = HashMap<(u16, u64), u64>;
 
 #[derive(Default)]
@@ -59,8 +59,8 @@ pub(super) struct JoinBatch {
     pub(super) members: Vec<u64>,
     /// Bucket by bucket, each ascending by first id.
     pub(super) groups: Vec<Group>,
-    /// The lower 64 bits of those of the groups, side by side for quick comparisons; none without
-    /// SimHash.
+    /// The lower 64 bits of the groups' fingerprints, side by side for fast comparison; empty
+    /// without SimHash.
     pub(super) fingerprints: Vec<u64>,
     pub(super) pieces: Vec<BucketPiece>,
 }
@@ -144,7 +144,8 @@ impl JoinBatch {
     }
 }
 
-/// Number of documents of a bucket from which notes about them are looked up.
+/// The minimum number of documents in a bucket for which the records of equal documents are looked
+/// up.
 pub(super) const MIN_DOCUMENTS: usize = if cfg!(test) { 8 } else { 64 };
 
 /// Documents of which some are noted to be equal.

@@ -1,4 +1,4 @@
-//! Comparing the groups of a batch, a bounded number of comparisons at a time.
+//! Compares the groups of a batch, with a limited number of comparisons at a time.
 
 use std::ops::Range;
 

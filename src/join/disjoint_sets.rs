@@ -58,8 +58,8 @@ impl DisjointSets {
         id
     }
 
-    /// Returns the sets of at least two ids. At its end this takes 16 bytes for each id of a set but the
-    /// first, and no page any more.
+    /// Returns the sets of at least two ids. At the end this takes 16 bytes for each id of a set
+    /// except the first; all pages have been released.
     pub(super) fn into_sets(mut self) -> Sets {
         let mut stretches: Vec<u64> = self.pages.keys().copied().collect();
         stretches.sort_unstable();

@@ -1,4 +1,4 @@
-//! The cost of a join, estimated before it runs.
+//! Estimates the cost of a join before it runs.
 
 use std::sync::Arc;
 

@@ -292,8 +292,8 @@ impl Gatherer {
         Ok(())
     }
 
-    /// Reads the signatures of the documents that were noted, but for those of which it is known which
-    /// they equal.
+    /// Reads the signatures of the recorded documents, except for those that are known to equal
+    /// others.
     fn read_signatures(
         &self,
         source: &dyn JoinSource,
@@ -304,7 +304,8 @@ impl Gatherer {
             batch.signatures = Arc::clone(held);
             return Ok(NotedDocuments::default());
         }
-        // Documents that runs note as equal share one signature, that of the first: in large buckets most are such.
+        // Documents that runs record as equal share one signature, that of the first. In large
+        // buckets most documents are of this kind.
         let noted = self.noted(source)?;
         let unknown = self.ids.iter().filter(|id| noted.digest(**id).is_none());
         let mut distinct: Vec<u64> = unknown.copied().chain(noted.firsts()).collect();

@@ -87,19 +87,19 @@ impl JoinLanes {
     }
 }
 
-/// The postings of a special table of a join: the least that fit into memory first, then the next
-/// ones.
+/// The postings of a special table of a join. The smallest ones that fit into memory are first,
+/// then the next ones.
 struct OwnTable {
     source: Arc<dyn JoinSource>,
     lanes: Arc<JoinLanes>,
     lane: u16,
     share: std::vec::IntoIter<Posting>,
-    /// The least posting that may follow the share; `None` behind the last.
+    /// The smallest posting that may follow the share, or `None` after the last.
     next: Option<Posting>,
 }
 
 impl OwnTable {
-    /// Reads the next share. Returns false behind the last.
+    /// Reads the next share. Returns false after the last.
     fn fill(&mut self) -> Result<bool> {
         let Some(start) = self.next else {
             return Ok(false);

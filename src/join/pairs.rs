@@ -236,7 +236,7 @@ impl Pairs {
                 self.cursor.is_at_end(&self.batch),
                 "a batch has comparisons left"
             );
-            // Its memory is given back before the next is made.
+            // The memory is released before the next batch is made.
             self.batch = JoinBatch::default();
             self.cursor = Cursor::default();
             let Some(batch) = gatherer.next(&self.source, settings)? else {

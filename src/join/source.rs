@@ -18,7 +18,7 @@ pub(crate) type LanePostings = Box<dyn Iterator<Item = Result<Posting>> + Send>;
 /// Called with the id and the fingerprint of a document.
 pub(crate) type VisitFingerprints<'v> = dyn FnMut(u64, &Fingerprint) -> Result<()> + 'v;
 
-/// A callback with the notes of a chunk of ids, or `None`.
+/// A callback that receives the records of equal documents in a chunk of ids, or `None`.
 pub(crate) type VisitNotes<'v> = dyn FnMut(Option<&EqualChunk>) -> Result<()> + 'v;
 
 /// Documents that can be joined.
@@ -50,8 +50,8 @@ pub(crate) trait JoinSource: Send + Sync {
         None
     }
 
-    /// Shows the signatures of documents whose ids ascend, at least; with the codes of their bands if
-    /// `with_codes`.
+    /// Passes on at least the signatures of documents with ascending ids, with the codes of their
+    /// bands if `with_codes`.
     fn signatures(
         &self,
         ids: &[u64],
@@ -63,7 +63,7 @@ pub(crate) trait JoinSource: Send + Sync {
     /// similarity below the floor it may return any number below it.
     fn set_similarity(&self, a: u64, b: u64, floor: f64) -> Result<Option<f64>>;
 
-    /// Shows the notes about equal documents of a chunk of ids.
+    /// Passes on the records of equal documents in a chunk of ids.
     fn notes(&self, chunk: u64, visit: &mut VisitNotes<'_>) -> Result<()>;
 
     fn record(&self, id: u64) -> Result<Option<Record>>;

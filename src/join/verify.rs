@@ -1,4 +1,4 @@
-//! Verifying candidates by the caller's own similarities, some thousand at a time.
+//! Verifies candidates by the caller's similarities, some thousands at a time.
 
 use std::panic::resume_unwind;
 

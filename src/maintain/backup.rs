@@ -185,7 +185,7 @@ fn copy_error(path: &Path, error: Error) -> Error {
     }
 }
 
-/// Rows on their way from one table to the same one of the copy.
+/// Rows that are copied from one table to the same table of the copy.
 #[derive(Default)]
 struct CopiedRows {
     /// Key and value of each row, one after the other.

@@ -1,4 +1,4 @@
-//! `compact`: one run, and no free pages.
+//! `compact`: leaves one run and no free pages.
 
 use std::path::Path;
 

@@ -513,7 +513,8 @@ fn largest_buckets(
         .map(|lane| lane.postings)
         .fold(0, u64::saturating_add);
     let mut done = 0;
-    // The least of the largest is on top; among equals the one with the lowest lane and id is kept.
+    // The smallest of the largest is on top. Among equals, the one with the lowest lane and id is
+    // kept.
     let mut largest = BinaryHeap::new();
     for (role, lane) in lanes
         .roles()

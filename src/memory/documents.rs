@@ -111,7 +111,7 @@ impl MemoryDocuments {
         Ok(ids)
     }
 
-    /// Returns a document, one that is left out included.
+    /// Returns a document, even one that is left out.
     pub(super) fn document(&self, id: u64) -> Result<Document<'_>> {
         let row = RowHead::split(self.rows.row(id)?);
         let (head, payload) = row.or_bug("the row of a document in memory")?;

@@ -151,7 +151,7 @@ impl ReadView for MemoryIndex {
                 if let ProbeControl::SkipTo(first) = visit(index, posting)? {
                     skipped_below = Some(first);
                 }
-                // After `End` no posting behind this one is wanted. Here those are next.
+                // `End` means that no later posting is needed. Here those are next.
             }
         }
         is_enough().map(drop)

@@ -137,8 +137,8 @@ impl Drop for WaitingCall<'_> {
     }
 }
 
-/// Guard of a snapshot that is alive. In another process than the one that made it, it must be forgotten
-/// and not dropped: a thread that is not there may hold the lock.
+/// Guard of a live snapshot. In a process other than the one that made it, it must be forgotten
+/// instead of dropped: a thread that does not exist there may hold the lock.
 #[derive(Debug)]
 pub(crate) struct LiveSnapshot {
     counters: Arc<SharedCounters>,

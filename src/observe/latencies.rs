@@ -1,4 +1,4 @@
-//! Latencies: a histogram that all threads record in, and what its readers get.
+//! Latencies: a histogram in which all threads record, and the values that its readers get.
 
 use std::fmt;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! Log events of stores: records of the crate `log` if the feature of that name is on, else nothing.
+//! Log events of stores: records of the crate `log` if that feature is enabled, and otherwise
+//! nothing.
 
 use std::fmt::Arguments;
 use std::path::Path;
@@ -32,7 +33,7 @@ macro_rules! levels {
 levels! {
     /// Logs that something does not work any more.
     error: Error,
-    /// Logs something that should be looked at.
+    /// Logs something that needs attention.
     warn: Warn,
     /// Logs a rare event, such as opening a store.
     info: Info,

@@ -1,4 +1,5 @@
-//! The list of all that a store counts since it was opened, and the snapshot of it that users get.
+//! The list of everything that a store counts since it was opened, and the snapshot of it for
+//! users.
 
 use std::fmt;
 use std::time::Duration;
@@ -48,7 +49,8 @@ macro_rules! metrics {
             }
         }
 
-        /// The numbers and latencies of a store but for those of its file, which all threads count without locks.
+        /// The numbers and latencies of a store except those of its file. All threads count them
+        /// without locks.
         #[derive(Debug, Default)]
         pub(crate) struct Counters {
             $(pub(crate) $number: Counter,)+

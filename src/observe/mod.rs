@@ -1,6 +1,6 @@
 //! Counters, metrics and log events of a store.
 //!
-//! Knows no other room. Any room may import it.
+//! Imports no other module. Any module may import it.
 
 mod counters;
 mod latencies;

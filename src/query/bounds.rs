@@ -26,20 +26,20 @@ use resemblance_sketch::schema::{Combine, Schema};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Family {
-    /// Find documents by estimated similarity alone.
+    /// Find documents by estimated similarity only.
     MinHash,
-    /// Find documents by distance alone.
+    /// Find documents by distance only.
     SimHash,
     /// Find documents that meet either bound. No document within the distance is missing. A
-    /// document that is near by similarity alone is found with the probability of the bands,
+    /// document that is near only by similarity is found with the probability of the bands,
     /// [`Matches::recall`](crate::Matches::recall).
     Any,
-    /// Find documents that meet both bounds. The tables give the candidates and miss none within
+    /// Find documents that meet both bounds. The tables provide the candidates and miss none within
     /// the distance, so no document within both bounds is missing, and
-    /// [`Matches::recall`](crate::Matches::recall) is `None`. The share of pairs of some exact
-    /// similarity that are within both bounds is a different matter: the families hash
-    /// independently of each other, so it is the product of the share within the distance and the
-    /// share whose estimate is within its bound.
+    /// [`Matches::recall`](crate::Matches::recall) is `None`. How many pairs of a given exact
+    /// similarity are within both bounds is another question. The families hash independently of
+    /// each other, so that share is the share within the distance, multiplied by the share whose
+    /// estimate is within its bound.
     Both,
 }
 
@@ -212,7 +212,8 @@ impl Bounds {
         self
     }
 
-    /// Checks the bounds against a schema. A scan looks at everything and so takes any bounds.
+    /// Checks the bounds against a schema. A scan examines every document and so accepts any
+    /// bounds.
     pub(crate) fn resolve(&self, schema: &Schema, scan: bool) -> Result<ResolvedBounds> {
         let by = self.family(schema)?;
         let min_similarity = match (schema.minhash(), by) {
@@ -317,13 +318,13 @@ fn unused<T>(parameter: &'static str, given: bool) -> Result<Option<T>> {
 /// Bounds as the verifier uses them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct ResolvedBounds {
-    /// The least similarity that the caller may report, if MinHash is searched.
+    /// The minimum similarity that matters if the caller verifies and MinHash is searched.
     pub(super) min_similarity: Option<f64>,
-    /// The least agreement of MinHash values (of most kinds how many are equal), if MinHash is
-    /// asked.
+    /// The minimum agreement of MinHash values (for most kinds, the number of equal values), if
+    /// MinHash is searched.
     pub(super) least_equal: Option<usize>,
-    /// The estimate that belongs to this agreement. Estimates of bottom-k are rounded: one that is
-    /// exactly the bound may be less than it after that, and still counts as within it.
+    /// The estimate for this agreement. Estimates of bottom-k are rounded. An estimate that equals
+    /// the bound may be less than it after rounding, and still counts as within it.
     pub(super) least_estimate: Option<f64>,
     /// The greatest distance, if SimHash is asked.
     pub(crate) max_distance: Option<u32>,
@@ -334,7 +335,8 @@ pub(crate) struct ResolvedBounds {
 }
 
 impl ResolvedBounds {
-    /// Returns the least similarity that a match can have, whatever its distance; 0 without a bound.
+    /// Returns the minimum similarity that a match can have, whatever its distance; 0 without a
+    /// bound.
     pub(crate) fn similarity_floor(&self) -> f64 {
         let decides = self.both || self.max_distance.is_none();
         self.min_similarity.filter(|_| decides).unwrap_or(0.0)
@@ -345,8 +347,8 @@ impl ResolvedBounds {
         self.decides(self.least_equal.map(|least| equal >= least), distance)
     }
 
-    /// Like [`accepts`](Self::accepts), for a similarity: one that the caller knows exactly, or an
-    /// estimate, which is judged as [`accepts`](Self::accepts) judges the agreement.
+    /// Decides as [`accepts`](Self::accepts) does, but from a similarity: either one that the
+    /// caller knows exactly, or an estimate.
     pub(crate) fn accepts_similarity(
         &self,
         similarity: f64,

@@ -26,9 +26,10 @@ pub(super) struct LaneProbe {
 /// The point at which the reading of a part of a bucket begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Begin {
-    /// At its least code.
+    /// At its lowest code.
     Start,
-    /// At the signature's own code, or the nearest to it: the least code follows the greatest.
+    /// At the signature's code, or the nearest one after it; after the greatest code follows the
+    /// lowest.
     ExactCode,
 }
 
@@ -198,9 +199,10 @@ struct FirstPostings {
 impl FirstPostings {
     /// Adds a posting. Ends the range once no later posting of it can be among the first.
     fn push(&mut self, posting: Posting) -> ProbeControl {
-        // Codes before the origin wrap, and so rank behind all others, as on the ring that `ranges` reads.
+        // Codes before the origin wrap around, and so rank after all others, as on the ring that
+        // `ranges` reads.
         let rank = (posting.code.wrapping_sub(self.origin), posting.id);
-        // One more than are wanted: by that one it shows whether the bucket is cut.
+        // One more than requested: it shows whether the bucket is cut.
         if self.heap.len() <= self.most {
             self.heap.push(rank);
             return ProbeControl::GoOn;

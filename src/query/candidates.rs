@@ -165,7 +165,7 @@ impl<T: Ord> Gathered<T> {
     }
 }
 
-/// Number of postings of a bucket that are read at least: about a block.
+/// The minimum number of postings of a bucket to read: about a block.
 const MIN_POSTINGS: usize = 1_024;
 
 /// The maximum number of documents that a probe compares.

@@ -9,9 +9,9 @@ use crate::types::{BudgetExceeded, Document};
 /// The rule that selects, among the documents within the bounds, those that a search keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Collector {
-    /// The best, at most this many.
+    /// The best documents, at most this number.
     Top(usize),
-    /// The best one. An identical document, which no other can outrank, is looked for first.
+    /// The best document. An identical one, which no other can outrank, is searched for first.
     BestOne,
 }
 
@@ -36,8 +36,8 @@ pub(super) enum ScanKeeps {
     /// Every document within the bounds.
     Everything,
     /// Only the documents that probes would meet. A scan that only saves time must not change the
-    /// answer: bands miss some documents of a similarity, which a scan finds, and whether it is
-    /// cheaper depends on the number of questions.
+    /// answer: bands miss some documents of a similarity that a scan finds, and whether a scan is
+    /// cheaper depends on the number of queries.
     WhatProbesMeet,
 }
 
@@ -165,7 +165,7 @@ impl FoundDocuments {
         }
     }
 
-    /// Returns a similarity below which a document is not wanted where the best alone is kept.
+    /// Returns a similarity below which a document is not needed if only the best is kept.
     pub(crate) fn floor(&self, bounds: &ResolvedBounds) -> f64 {
         let floor = bounds.similarity_floor();
         let best = self.near.best();

@@ -1,7 +1,8 @@
 //! Classes of documents with equal signatures, of which a search compares one.
 //!
-//! Runs have notes of which of their documents are equal. Equal documents share all their buckets. So once
-//! a posting has led to one of a class, the others need not be read, in no lane: the notes name them.
+//! Runs record which of their documents are equal. Equal documents share all their buckets. When a
+//! posting has led to one document of a class, a search need not read the postings of the others in
+//! any lane, because the records name them.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +25,7 @@ pub(super) struct EqualClasses<'v> {
     current: Option<(u64, LoadedChunk)>,
 }
 
-/// The notes of a chunk of ids.
+/// The records of a chunk of ids.
 #[derive(Default)]
 struct LoadedChunk {
     row: Option<EqualChunk>,
@@ -82,7 +83,8 @@ impl LoadedChunk {
         let first_word = (offset / 64) as usize;
         for (index, word) in (0..).zip(&self.met).skip(first_word) {
             let passed = if index == first_word { offset % 64 } else { 0 };
-            // Documents before the one that is asked about are passed, whether their classes were met or not.
+            // Documents before the requested one are skipped, whether or not their classes were
+            // met.
             let others = !word & (u64::MAX << passed);
             if others != 0 {
                 return Some(index as u64 * 64 + u64::from(others.trailing_zeros()));
@@ -104,8 +106,8 @@ impl<'v> EqualClasses<'v> {
         }
     }
 
-    /// Takes a candidate. If it is one of many equal ones, returns the next id that is in no class met, and
-    /// else `None`: the candidate has to be compared by itself.
+    /// Takes a candidate. If it is one of many equal ones, returns the next id that is in no class
+    /// met so far. Otherwise returns `None`, and the candidate must be compared by itself.
     pub(super) fn take(&mut self, id: u64) -> Result<Option<u64>> {
         if id >= self.view.flushed_below() {
             return Ok(None);

@@ -1,7 +1,7 @@
 //! Finds the stored documents near a signature: plan, candidates, score, collect.
 //!
-//! [`search`] is the one way through; the other files are its parts. Reads through
-//! `read::ReadView` alone.
+//! Every search goes through [`search`]; the other files are its parts. Reads only through
+//! `read::ReadView`.
 
 mod bounds;
 mod buckets;

@@ -90,7 +90,7 @@ impl ProbedLane {
         CodeRange::new(self.lane, low_code, high_code)
     }
 
-    /// The least and the greatest code of the bucket of a code.
+    /// Returns the lowest and the greatest code of the bucket of a code.
     pub(crate) fn bucket_range(self, context: &SharedContext, code: u64) -> (u64, u64) {
         context.lanes.bucket_range(self.lane, code)
     }
@@ -112,7 +112,7 @@ impl ProbedLane {
 pub(super) struct IdenticalLane {
     /// Its position among the lanes of the plan.
     pub(super) column: usize,
-    /// True if, the other way round, documents that share an exact code there are identical.
+    /// True if documents that share an exact code there are identical.
     pub(super) has_whole_signatures: bool,
 }
 

@@ -29,12 +29,12 @@ pub(super) struct Probe<'p> {
     /// of equal documents are then returned separately from the other candidates.
     pub(super) folds_equal: bool,
     probes: Vec<LaneProbe>,
-    /// The first bucket as far as it has been read: the whole, or with a budget the part that it allows.
+    /// The first bucket as far as it has been read: all of it, or the part that a budget allows.
     first: Option<ReadBucket>,
 }
 
 impl<'p> Probe<'p> {
-    /// Candidates but for the document `exclude`, which the budget does not count.
+    /// Creates candidates without the document `exclude`, which the budget does not count.
     pub(super) fn new(
         view: &'p dyn ReadView,
         plan: &'p ProbePlan,
@@ -180,13 +180,14 @@ impl CandidateSource for Probe<'_> {
         let bucket = self.read_one(&probe, most, begin)?;
         let is_in_part = self.budget.is_none() && bucket.is_cut;
         let exact = if is_in_part && !probe.has_one_code() {
-            // The reading began at the least code of the bucket, and may have been cut before the exact code.
+            // Reading began at the lowest code of the bucket, and may have stopped before the exact
+            // code.
             let part = probe.of_exact_code();
             self.exact_candidates(&probe, &self.read_one(&part, MAX_IDENTICAL_TRIES, begin)?)
         } else {
             self.exact_candidates(&probe, &bucket)
         };
-        // Without a budget the whole bucket counts, so `all` reads again one that was read in part.
+        // Without a budget the whole bucket counts, so `all` rereads one that was read in part.
         self.first = (!is_in_part).then_some(bucket);
         Ok(Some(exact))
     }

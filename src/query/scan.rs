@@ -82,7 +82,7 @@ impl SearchSpec<'_> {
             distance_without_band,
             exclude: self.exclude,
         };
-        // Every thread has its own lists, which are joined at the end: no lock is taken for a row.
+        // Every thread has separate lists, which are joined at the end, so no row needs a lock.
         let threads = available_parallelism().map_or(1, NonZeroUsize::get);
         let nothing = vec![self.nothing(); signatures.len()];
         let mut shares = vec![nothing; threads.min(MAX_THREADS)];

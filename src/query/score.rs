@@ -14,9 +14,9 @@ use resemblance_sketch::sketch::Signature;
 /// The order by which a search keeps the best.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// Greater similarity, then lesser distance, then lesser id.
+    /// Greater similarity, then smaller distance, then lower id.
     Similarity,
-    /// Lesser distance, then greater similarity, then lesser id.
+    /// Smaller distance, then greater similarity, then lower id.
     Distance,
 }
 

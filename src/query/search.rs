@@ -1,6 +1,6 @@
-//! The search: plan, candidates, score, collect, with budget and verification. Every question about
-//! near documents passes through here: [`SearchSpec::probe`] for one signature,
-//! [`SearchSpec::sweep`] for many, [`SearchSpec::scan`] to compare with every document.
+//! The search: plan, candidates, score, collect, with budget and verification. Every query for near
+//! documents passes through here: [`SearchSpec::probe`] for one signature, [`SearchSpec::sweep`]
+//! for many, [`SearchSpec::scan`] to compare with every document.
 
 use crate::error::Result;
 use crate::format::{DOCUMENTS, no_row};
@@ -164,10 +164,10 @@ impl<'q> SearchSpec<'q> {
         })
     }
 
-    /// Returns true if this number of signatures is compared with every document: because the caller wants
-    /// that, or because their distance is beyond the one that whole buckets prove and the buckets near
-    /// theirs would cost more. A caller who verifies is not asked about every document, and a budget is
-    /// not exceeded, unless a scan is wanted.
+    /// Returns true if this number of signatures is compared with every document. This is the case
+    /// if the caller requests it, or if their distance is beyond the one that whole buckets
+    /// guarantee and nearby buckets would cost more. Without such a request, there is no scan for a
+    /// caller who verifies or sets a budget.
     fn scans(&self, wanted: Option<bool>, signatures: usize) -> bool {
         if let Some(wanted) = wanted {
             return wanted;
@@ -205,7 +205,8 @@ impl<'q> SearchSpec<'q> {
     ) -> Result<Option<Vec<FoundDocuments>>> {
         let mut all = vec![self.nothing(); signatures.len()];
         let mut compared = Vec::new();
-        // Nothing outranks an identical document, so where one is wanted it ends the search.
+        // Nothing outranks an identical document, so if only the best is requested, it ends the
+        // search.
         if let Some(lane) = lane.filter(|_| self.collector == Collector::BestOne) {
             let Some(exact) = source.exact(lane.column)? else {
                 return Ok(None);
@@ -386,8 +387,8 @@ impl<'q> SearchSpec<'q> {
         Ok(())
     }
 
-    /// Scores the classes of equal documents among the candidates, but for those in `compared`: one
-    /// member, whose score all have.
+    /// Scores the classes of equal documents among the candidates, except those in `compared`: one
+    /// member, whose score all of them have.
     fn score_equal(
         &self,
         signature: &Signature,
@@ -440,7 +441,7 @@ impl<'q> SearchSpec<'q> {
         FoundDocuments::new(limit, self.order)
     }
 
-    /// Returns the similarity below which no document is wanted.
+    /// Returns the similarity below which no document is needed.
     fn floor(&self) -> f64 {
         self.bounds.map_or(0.0, ResolvedBounds::similarity_floor)
     }

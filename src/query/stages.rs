@@ -18,7 +18,7 @@ use crate::read::PostingTable;
 use crate::types::{Matches, Scope};
 use resemblance_sketch::sketch::Signature;
 
-/// A document in this many costs less to look up by itself than to pass by in a scan of all.
+/// If one document in this number must be looked up, looking them up costs less than scanning all.
 const SCANNED_PER_LOOKUP: u64 = 16;
 
 /// The number of postings of short buckets that are read in any case.
@@ -30,7 +30,7 @@ const MAX_HELD: u64 = 1 << 21;
 /// The part of the documents that may be missing which may be missing because they were not verified.
 const UNVERIFIED_SHARE: f64 = 0.01;
 
-/// Number of documents that are verified at least before the last of the best is looked at.
+/// The minimum number of documents that are verified before the last of the best is examined.
 const MIN_VERIFIED: usize = 16;
 
 /// The documents that answer a search.
@@ -328,7 +328,7 @@ impl StagedSearch<'_> {
                     Order::Distance => f64::from(scored.distance),
                     Order::Similarity => 1.0 - scored.similarity,
                 };
-                // A similarity and the bound may be equal but for rounding.
+                // A similarity and the bound may differ only by rounding.
                 found
                     .near
                     .retain(|scored| distance(scored) <= radius * factor + 1e-12);
@@ -398,7 +398,7 @@ impl StagedSearch<'_> {
         Ok((!is_too_much()).then(|| found.into_ascending()))
     }
 
-    /// The probability that a stage looks at a document as near as this one.
+    /// Returns the probability that a stage examines a document as near as this one.
     fn probability(&self, stage: Stage, scored: &Scored) -> f64 {
         let Stage::Buckets { dropped } = stage else {
             return 1.0;

@@ -1,4 +1,4 @@
-//! Similarities that the caller works out, in the place of estimates.
+//! Similarities that the caller computes, which replace estimates.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -101,8 +101,8 @@ pub enum Earlier {
     OfBatch(usize),
 }
 
-/// Asks the caller where the engine runs. There a panic is taken for damage; one of the caller's
-/// own is held here until the engine has been left.
+/// Asks the caller while the engine is on the stack, where a panic counts as damage. A panic of the
+/// caller is held here until the engine has returned.
 #[derive(Default)]
 pub(crate) struct Outside {
     panic: RefCell<Option<Box<dyn Any + Send>>>,

@@ -169,7 +169,7 @@ pub(crate) trait RunReader {
         Ok(())
     }
 
-    /// Returns those of `wanted` that a lane of a run may hold.
+    /// Returns those of `wanted` that a lane of a run may contain.
     fn may_be_held(&self, lane: &RunLane<'_>, wanted: &[ProbeRange]) -> Result<Vec<ProbeRange>> {
         let verdicts = {
             // The lock of the filters in memory ends here: those that are not held are read without it.
@@ -313,8 +313,8 @@ impl<'r> RunLane<'r> {
         })
     }
 
-    /// Asks whether the lane may hold codes, as far as that can be decided without waiting for
-    /// memory.
+    /// Prepares the question whether the lane may contain codes, as far as it can be decided
+    /// without waiting for memory.
     fn question<'f>(&self, filters: RunFilters<'f>, low: u64, high: u64) -> FilterQuestion<'f> {
         if let Some(after) = self.summary.after.filter(|after| low < after.code) {
             // Postings up to here have moved into the merge's output, and the pieces of the filter with them.

@@ -1,5 +1,5 @@
-//! The view that a search reads: a snapshot, or a write transaction with its own writes. Rows that lie side by side
-//! are read by one walk.
+//! The view that a search reads: a snapshot, or a write transaction with its own writes. Adjacent
+//! rows are read in one pass.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -111,7 +111,8 @@ pub(crate) trait ReadView {
     /// Shows the row of a live document's exact set, or `None`, in a store that has them in a table.
     fn set_row(&self, id: u64, visit: &mut VisitRow<'_>) -> Result<()>;
 
-    /// True if the rows never left this process's memory: their checksums are not looked at.
+    /// Returns true if the rows never left this process's memory. Their checksums are then not
+    /// verified.
     fn holds_rows(&self) -> bool {
         false
     }
@@ -126,8 +127,8 @@ pub(crate) trait ReadView {
         self.all_document_rows(&mut *first)
     }
 
-    /// Shows the row that notes which documents of a chunk of ids have equal signatures, or `None`.
-    /// All noted documents are in runs.
+    /// Passes on the row that records which documents of a chunk of ids have equal signatures, or
+    /// `None`. All recorded documents are in runs.
     fn equal_row(&self, chunk: u64, visit: &mut VisitRow<'_>) -> Result<()>;
 
     /// Returns true for a document that was removed and still has postings in a run. It may have rows, too,
@@ -390,7 +391,7 @@ impl dyn ReadView + '_ {
     /// Reads the payload of a document.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] if it is not there though the document has one.
+    /// [`Error::Corrupt`] if it is missing although the document has one.
     fn payload(&self, id: u64, head: &RowHead<'_>) -> Result<Vec<u8>> {
         let mut payload = Vec::new();
         if !head.has_payload {

@@ -298,9 +298,9 @@ impl SharedContext {
     }
 }
 
-/// Fills `row` with the codes of a document in the lanes of the store, in the order of the lanes: none in
-/// the lane of keys for a document without a key, none in all others for one that is not indexed by its
-/// signature, and any number in the lane of kept hashes, ascending.
+/// Fills `row` with the codes of a document in the lanes of the store, in the order of the lanes.
+/// The lane of keys has none for a document without a key. All other lanes have none for a document
+/// that is not indexed by its signature. The lane of kept hashes has any number, ascending.
 ///
 /// # Errors
 /// [`Error::Bug`](crate::Error::Bug) if the signature does not have a code for each band and table.
@@ -396,7 +396,7 @@ impl Health {
     }
 
     /// # Errors
-    /// [`Error::Forked`] in any process but the one that opened the store.
+    /// [`Error::Forked`] in any process except the one that opened the store.
     pub(crate) fn check_home(&self) -> Result<()> {
         Ok(self.home.check()?)
     }

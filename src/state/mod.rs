@@ -1,6 +1,6 @@
 //! The parts that all handles of an open store share, and the version that each commit makes.
 //!
-//! Imports `index`, `engine` and below. Its only verb is opening.
+//! Imports `index`, `engine` and below. Its only operation is to open a store.
 
 mod context;
 mod load;

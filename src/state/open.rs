@@ -139,7 +139,8 @@ fn lay_out(engine: &RedbFile, context: &SharedContext) -> Result<()> {
                 .insert(lane, LaneRow::from_role(role).encode(lane)?.as_slice())
                 .engine()?;
         }
-        // Empty tables are created now, too: a reader cannot open one that was never created.
+        // Empty tables are created now too, because a reader cannot open a table that was never
+        // created.
         for rows in [DOCUMENTS, PAYLOADS, DEAD, EQUAL] {
             write.open_table(rows).engine()?;
         }
@@ -196,7 +197,7 @@ pub(crate) fn may_write(path: &Path, options: &StoreOptions) -> Result<bool> {
     Ok(found.may_write)
 }
 
-/// The result of a look at a file that changes nothing.
+/// The result of examining a file without changing it.
 struct Peek {
     /// True if this release may write the store.
     may_write: bool,

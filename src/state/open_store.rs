@@ -147,8 +147,8 @@ impl Drop for Session {
 }
 
 impl SharedContext {
-    /// Notes the number of documents after opening or after a commit, and warns once if the store has
-    /// outgrown its design.
+    /// Records the number of documents after opening or after a commit, and warns once if the store
+    /// has outgrown its design.
     pub(crate) fn note_documents(&self, documents: u64) {
         self.counters.count.documents.set(documents);
         let expected = self.schema.expected_documents();

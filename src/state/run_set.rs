@@ -1,4 +1,4 @@
-//! The runs of one version of a store, and the merges that are under way.
+//! The runs of one version of a store, and the merges in progress.
 
 use std::sync::Arc;
 

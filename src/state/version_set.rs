@@ -1,4 +1,5 @@
-//! The version that a commit makes, and the version set, which gives each snapshot the version that belongs to the commit it reads in the file.
+//! The version that a commit makes, and the set of versions, which gives each snapshot the version
+//! of the commit that it reads from the file.
 
 use std::sync::Arc;
 

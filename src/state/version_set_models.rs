@@ -1,4 +1,4 @@
-//! The publication of versions in every order in which threads can take their steps.
+//! Models of the publication of versions that try every order of the threads' steps.
 
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;

@@ -163,7 +163,7 @@ mod tests {
             }
         }
         drop(first);
-        // A thread that leaves and returns is behind those who wait.
+        // A thread that leaves and returns is behind the waiting ones.
         let again = gate.enter().unwrap();
         assert_eq!(*order.lock().unwrap(), [0, 1, 2, 3]);
         drop(again);

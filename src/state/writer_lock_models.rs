@@ -1,4 +1,4 @@
-//! The writer lock in every order in which threads can take their steps.
+//! Models of the writer lock that try every order of the threads' steps.
 
 use loom::cell::UnsafeCell;
 use loom::thread;

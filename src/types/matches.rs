@@ -166,10 +166,10 @@ impl Match {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Scope {
-    /// The documents that share a bucket with the query.
+    /// Documents that share a bucket with the query.
     Candidates,
-    /// The documents that share the first two rows of a band, or the first blocks of a table's prefix:
-    /// [`Nearest`](crate::Nearest) looks for them.
+    /// Documents that share the first two rows of a band, or the first blocks of a table's prefix.
+    /// [`Nearest`](crate::Nearest) searches them.
     ShortBuckets,
     /// All documents.
     Scan,

@@ -27,8 +27,8 @@ use crate::types::matches::{BudgetExceeded, Match};
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Novelty {
-    /// The document was inserted: no near-duplicate of it is in the store, or none among the candidates
-    /// that the store's budget allowed to compare.
+    /// The document was inserted. The store has no near-duplicate of it, or none among the
+    /// candidates that the store's budget allowed to compare.
     New {
         /// The document's id.
         id: DocumentId,
@@ -36,10 +36,10 @@ pub enum Novelty {
         /// [budget](crate::StoreOptions::probe_budget) leave any out.
         left_out: Option<BudgetExceeded>,
     },
-    /// The store has a near-duplicate, of which this is the best one. Nothing was written.
+    /// The store has a near-duplicate, and this is the best one. Nothing was written.
     NearDuplicate(Match),
-    /// The store has a document with the same key, similar or not; the match gives the similarity
-    /// of the two. Nothing was written.
+    /// The store has a document with the same key, similar or not. The match contains their
+    /// similarity. Nothing was written.
     KeyExists(Match),
 }
 
@@ -150,13 +150,14 @@ pub struct Upserted {
 pub enum Revision {
     /// There was no document with the key, or the document has no key.
     First,
-    /// The stored forms of the two signatures are the same, bit by bit. The document keeps its id, and its
-    /// postings are not written again.
+    /// The stored forms of the two signatures are equal, bit by bit. The document keeps its id, and
+    /// its postings are not rewritten.
     Unchanged(Match),
-    /// The signatures differ, but within the schema's own bounds, by which `insert_if_new` calls two
-    /// documents near.
+    /// The signatures differ, but are within the bounds of the schema, by which `insert_if_new`
+    /// decides.
     Near(Match),
-    /// The signatures differ by more than the schema's bounds, or the schema has containment alone.
+    /// The signatures differ by more than the bounds of the schema, or the schema has only
+    /// containment.
     Different(Match),
 }
 

@@ -72,54 +72,55 @@ impl fmt::Display for Progress {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Phase {
-    /// The pages of the file are read, and their checksums compared. Bytes of the file; free pages
-    /// are passed over, and count as done at the end. The engine does it in one step, but for `check`.
+    /// The pages of the file are read, and their checksums compared. Counts bytes of the file; free
+    /// pages are skipped, and count as done at the end. Except in `check`, the engine does it in
+    /// one step.
     VerifyingPages,
-    /// The engine compares its record of free pages with the pages that are in use, in one step.
-    /// Bytes of the file.
+    /// The engine compares its record of free pages with the pages in use, in one step. Counts
+    /// bytes of the file.
     CheckingFreePages,
-    /// All pages of a damaged file are searched for rows. Bytes of the file.
+    /// All pages of a damaged file are searched for rows. Counts bytes of the file.
     ScanningPages,
-    /// Documents are read. In a damaged file the documents that can be kept are counted: they can
-    /// be fewer than the file's own count, and more if the file was scanned.
+    /// Documents are read. In a damaged file, the documents that can be kept are counted. There may
+    /// be fewer than the file states, or more if the file was scanned.
     ReadingDocuments,
-    /// The rows of documents are compared with each other. Documents, removed ones included as long
-    /// as their rows are there.
+    /// The rows of documents are compared with each other. Counts documents, including removed ones
+    /// whose rows still exist.
     CheckingDocuments,
     /// Postings are compared with the rows. Counts postings; those of keys are read twice.
     CheckingPostings,
-    /// Postings that are still in memory are sorted, in one step. Postings of all lanes.
+    /// Postings that are still in memory are sorted, in one step. Counts postings of all lanes.
     SortingPostings,
-    /// Postings are written, lane by lane. Postings of all lanes.
+    /// Postings are written, lane by lane. Counts postings of all lanes.
     WritingPostings,
-    /// Rows of documents are removed whose keys other ones have. Counts documents.
+    /// Rows of documents whose keys other documents have are removed. Counts documents.
     RemovingDuplicates,
-    /// Rows of all tables are copied. Rows.
+    /// Rows of all tables are copied. Counts rows.
     CopyingRows,
-    /// Documents are written to a stream. Documents.
+    /// Documents are written to a stream. Counts documents.
     WritingDocuments,
-    /// Documents of a stream are stored, or left out, for good. Documents of the stream.
+    /// Documents of a stream are stored or left out, and committed. Counts documents of the stream.
     StoringDocuments,
-    /// Documents are examined, and evicted if the policy selects them. Counts the documents
-    /// examined out of those that were there at the beginning, which are fewer if others remove
-    /// some meanwhile.
+    /// Documents are examined, and evicted if the policy selects them. Counts the examined
+    /// documents, out of those at the beginning. The count ends lower if other threads remove some
+    /// meanwhile.
     EvictingDocuments,
-    /// Merges that were under way are brought to their ends. Postings; the total grows if another
-    /// merge becomes due.
+    /// Unfinished merges are completed. Counts postings; the total grows if another merge becomes
+    /// due.
     FinishingMerges,
-    /// All runs are merged into one. Postings.
+    /// All runs are merged into one. Counts postings.
     MergingRuns,
-    /// The engine moves pages to the front of the file, which is then cut. Passes over the file; it is
-    /// not known beforehand how many there are, and most of the work is done by the first.
+    /// The engine moves pages to the front of the file, which is then truncated. Counts passes over
+    /// the file. Their number is not known beforehand, and the first does most of the work.
     MovingPages,
-    /// Documents that share buckets are compared, lane by lane. Lanes; one counts once its buckets are
-    /// read.
+    /// Documents that share buckets are compared, lane by lane. Counts lanes whose buckets have
+    /// been read.
     JoiningLanes,
-    /// Documents to keep are decided on.
+    /// Decisions are made about which documents to keep. Counts documents.
     DecidingDocuments,
-    /// Rows are counted, table by table. Rows.
+    /// Rows are counted, table by table. Counts rows.
     CountingRows,
-    /// Postings are counted by buckets, lane by lane. Postings, without those of keys.
+    /// Postings are counted by buckets, lane by lane. Counts postings, without those of keys.
     CountingPostings,
 }
 
@@ -166,7 +167,8 @@ impl fmt::Display for Phase {
 pub struct Watch<'a> {
     work: &'static str,
     callback: Option<Box<dyn FnMut(Progress) -> ControlFlow<()> + 'a>>,
-    /// A panic of the caller's, held here until the engine has been left: there it is taken for damage.
+    /// A panic of the caller, held here until the engine has returned, because a panic in the
+    /// engine counts as damage.
     panic: Option<Box<dyn Any + Send>>,
 }
 

@@ -318,7 +318,7 @@ impl BatchInsert {
         Ok(Earlier::OfBatch(*index))
     }
 
-    /// Notes that the next document of the batch was stored under an id.
+    /// Records that the next document of the batch was stored under an id.
     fn note_inserted(&mut self, id: u64) -> Result<()> {
         let expected = self.first_id + self.inserted.len() as u64;
         invariant!(
@@ -331,7 +331,7 @@ impl BatchInsert {
 }
 
 impl LookedUp {
-    /// Appends the documents found for the ones that follow.
+    /// Appends the documents found for the following documents of the batch.
     fn append(&mut self, other: Self) {
         self.plan.append(other.plan);
         self.same_key.extend(other.same_key);

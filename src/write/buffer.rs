@@ -106,8 +106,8 @@ impl TransactionBuffer {
         self.segments.probe(ranges, visit)
     }
 
-    /// Visits the postings of a lane that `wanted`, sorted by low code, asks for. Returns false if the
-    /// visitor ended the sweep.
+    /// Visits the postings of a lane within `wanted`, which is sorted by low code. Returns false if
+    /// the visitor ended the sweep.
     pub(super) fn sweep(
         &mut self,
         lane: u16,

@@ -1,4 +1,5 @@
-//! Sums that every commit must keep: each is known from two sides, which have to agree.
+//! Sums that every commit must preserve. Each is known from two independent sources, which must
+//! agree.
 
 use crate::error::Result;
 use crate::invariant::{bug, invariant};

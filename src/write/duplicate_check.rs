@@ -1,5 +1,5 @@
-//! Checks one document for duplicates before it is inserted: in a view, or among the documents
-//! inserted since a snapshot in which it has been searched.
+//! Checks one document for duplicates before it is inserted: in a view, or, if a snapshot has been
+//! searched already, only among the documents inserted since.
 
 use crate::error::Result;
 use crate::index::{CodeRange, ProbeRange, SweepControl, VisitProbe};
@@ -60,8 +60,8 @@ pub(super) struct TailView<'w> {
 }
 
 impl<'w> TailView<'w> {
-    /// Returns `None` if some of these documents have been flushed to runs: a search must then look at
-    /// the whole transaction again.
+    /// Returns `None` if some of these documents have been flushed to runs: a search must then
+    /// examine the whole transaction again.
     pub(super) fn new(writer: &'w Writer, first_id: u64) -> Option<Self> {
         (first_id >= writer.state.flushed_below).then_some(Self { writer, first_id })
     }

@@ -1,4 +1,4 @@
-//! Notes of which documents have equal signatures, made when their postings are written to a run.
+//! Records which documents have equal signatures when their postings are written to a run.
 
 use std::ops::RangeInclusive;
 
@@ -28,14 +28,14 @@ pub(crate) struct EqualCollector {
     /// The documents found in the lane before.
     before: Tombstones,
     candidates: Tombstones,
-    /// The posting's lane and code that are looked at.
+    /// The lane and the code of the posting that is being examined.
     code: LaneCode,
     /// The documents of the code, as long as they are few.
     few: Vec<u64>,
 }
 
 impl EqualCollector {
-    /// Creates notes for the postings of a store with these lanes.
+    /// Creates records for the postings of a store with these lanes.
     pub(crate) fn new(lanes: &LaneSet) -> Self {
         Self {
             last_lane: lanes.single_count().saturating_sub(1),
@@ -62,7 +62,7 @@ impl EqualCollector {
     /// Takes the next posting of a lane.
     #[inline]
     pub(super) fn push(&mut self, lane: u16, posting: Posting) {
-        // Without bands and tables there are no buckets to which notes matter.
+        // Without bands and tables there are no buckets for which records matter.
         let is_asked = lane == FIRST_LANE || lane == self.last_lane;
         if !is_asked || !(FIRST_LANE..=self.last_lane).contains(&lane) {
             return;
@@ -195,7 +195,7 @@ mod tests {
         push(1, 5, &[0, 1, 2, 3]);
         push(1, 6, &[4, 5, 6]);
         push(1, 7, &[7, 8, 9, 10, 11, 12]);
-        // The lanes between are not looked at.
+        // The lanes between are not examined.
         (0..13).for_each(|id| push(2, id, &[id]));
         push(3, 1, &[0, 1, 2, 3]);
         push(3, 2, &[4, 5, 6, 8, 9, 10, 11]);

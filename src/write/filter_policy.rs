@@ -55,10 +55,10 @@ fn planned_documents(documents: u64, all_documents: u64) -> u64 {
 /// `planned` ones, where filters may take `max_bytes` of memory; `None` if it gets no filter.
 ///
 /// Applies the rule: the largest run gets the bits that fit, less those of smaller runs, at most
-/// [`FILTER_BITS`]. Each halving of a run's size adds one bit and a half: the fewest blocks are
-/// read without effect if false positives are in proportion to the number of postings, which takes
-/// 1.44 bits (Dayan, Athanassoulis and Idreos, *Monkey*, SIGMOD 2017). A run of all documents has
-/// no smaller ones.
+/// [`FILTER_BITS`]. Each halving of a run's size adds one and a half bits. The fewest blocks are
+/// read without effect if the rate of false positives is proportional to the number of postings,
+/// which takes 1.44 bits (Dayan, Athanassoulis and Idreos, *Monkey*, SIGMOD 2017). A run of all
+/// documents has no smaller ones.
 fn filter_bits(
     lanes: &LaneSet,
     max_bytes: u64,

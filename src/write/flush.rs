@@ -1,4 +1,4 @@
-//! Flushing the memtable into a run.
+//! Flushes the memtable into a run.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -33,8 +33,9 @@ impl Writer {
         self.merge()
     }
 
-    /// Returns true if the transaction leaves work on merges to the next one: it has flushed what earlier ones inserted,
-    /// and would take much longer than they did. Of two in a row at least one does not.
+    /// Returns true if the transaction leaves work on merges to the next one, because it has
+    /// flushed what earlier ones inserted, and would take much longer than they did. Of two
+    /// transactions in a row, at least one does not.
     pub(super) fn leaves_merges(&self) -> Result<bool> {
         let options = &self.store.context.options;
         let lanes = u64::from(self.store.context.lanes.single_count());
@@ -96,7 +97,7 @@ impl Writer {
     }
 }
 
-/// The lanes of a memtable on their way into a run.
+/// The lanes of a memtable that are being written to a run.
 struct Flush<'m> {
     context: &'m SharedContext,
     memtable: &'m Memtable,

@@ -1,4 +1,4 @@
-//! Inserting many documents at once.
+//! Inserts many documents at once.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -260,7 +260,7 @@ impl WriteTransaction {
     }
 }
 
-/// Checks the documents of a batch; an error names the one that is wrong.
+/// Checks the documents of a batch. An error contains the index of the wrong document.
 pub(crate) fn check_batch(
     documents: &[(Document<'_>, &Signature)],
     check: impl Fn(&Document<'_>, &Signature) -> Result<()>,

@@ -1,5 +1,5 @@
-//! The merge driver: begins merges of runs when they are due, advances them in step with the changes
-//! that commits bring, and ends them in some later commit.
+//! The merge driver. It begins merges of runs when they are due, advances them in proportion to the
+//! changes of commits, and ends them in a later commit.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -63,7 +63,7 @@ impl Writer {
             if ended == 0 {
                 return Ok(());
             }
-            // A merge that was begun before this transaction may have been further behind than `left`.
+            // A merge that was begun before this transaction may have had more to do than `left`.
             left = left.saturating_sub(ended);
         }
     }
@@ -147,8 +147,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Begins the merge of neighbouring runs, none of which is being merged, with a debt of `behind`
-    /// moved postings.
+    /// Begins the merge of neighbouring runs, none of which is being merged, with a debt of
+    /// `behind` moved postings.
     pub(crate) fn begin_merge(&mut self, plan: &MergePlan, behind: u64) -> Result<()> {
         let run = self.state.take_run_number()?;
         let mut inputs: Vec<RunDescriptor> = Vec::with_capacity(plan.runs.len());

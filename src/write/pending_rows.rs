@@ -16,8 +16,8 @@ use resemblance_sketch::sketch::Signature;
 /// Bytes of rows beyond which they are written; bounds the memory of a long transaction.
 const FLUSH_BYTES: usize = 4 << 20;
 
-/// Number of rows from which they are appended. Appending is several times quicker than inserting,
-/// but leaves the last page of the append as full as it happens to be.
+/// The minimum number of rows that are appended. Appending is several times faster than inserting,
+/// but leaves the last page partly filled.
 const MIN_APPENDED: usize = 1_000;
 
 /// The rows of one document.

@@ -1,8 +1,9 @@
-//! The first phase of a merge: drops the rows of the documents that the merge drops, and packs the
-//! others again where many are dropped.
+//! The first phase of a merge. It drops the rows of deleted documents, and repacks the remaining
+//! rows where many are dropped.
 //!
-//! Removing each document's rows with the document would copy nearly every page of the tables in each
-//! commit, and leave pages half empty. Here a page is written once for all rows that are dropped from it.
+//! Removing rows together with each document would copy nearly every page of the tables in each
+//! commit, and leave pages half empty. Here a page is written once for all rows that are dropped
+//! from it.
 
 use std::ops::{Bound, Range};
 
@@ -18,8 +19,9 @@ use crate::write::writer::Writer;
 /// single row that is larger.
 const WINDOW_BYTES: usize = 64 * 4_096;
 
-/// The least share of dropped rows, as one in this number, for which all pages of a window are
-/// written. With fewer dropped rows, only the pages that hold them are written, and keep the gaps.
+/// The minimum share of dropped rows, as one in this number, for which all pages of a window are
+/// rewritten. With fewer dropped rows, only the pages that contain them are rewritten, and keep the
+/// gaps.
 const DENSE_SHARE: usize = 16;
 
 /// Number of postings of each lane that a document's rows count as in the pace of merges. With

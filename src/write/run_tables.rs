@@ -1,4 +1,4 @@
-//! The tables that runs are written to, and read from while a transaction writes.
+//! The tables of runs, which a transaction writes and also reads while it writes.
 
 use crate::engine::{BANDS, BlockTable, EngineResult, FILTERS, KEYS, PERMUTED, WriteTransaction};
 use crate::error::Result;

@@ -437,7 +437,7 @@ impl WriteTransaction {
 
 /// The parts of a transaction that this crate uses.
 impl WriteTransaction {
-    /// Begins a transaction, after the one that another thread has open, if any.
+    /// Begins a transaction. Waits for the transaction of another thread, if there is one.
     pub(crate) fn begin(store: &Arc<OpenStore>) -> Result<Self> {
         Self::begin_with(store, WriterLock::enter)
     }

@@ -28,7 +28,7 @@ impl Writer {
         Ok(is_there)
     }
 
-    /// Stores a document in place of the one that has its key, if any.
+    /// Stores a document, and replaces the one with its key, if there is one.
     pub(super) fn upsert(
         &mut self,
         document: &Document<'_>,

@@ -312,8 +312,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Makes the changes durable and visible. After an error nothing of them is visible, unless the
-    /// engine's own commit failed: its outcome is known once the file is opened again.
+    /// Makes the changes durable and visible. After an error none of them is visible, unless the
+    /// engine's commit failed. Its outcome is then known only when the file is opened again.
     pub(super) fn commit(&mut self) -> Result<()> {
         let began = Instant::now();
         let outcome = self.commit_changes();

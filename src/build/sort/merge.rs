@@ -14,7 +14,8 @@ use crate::threads::spawn_scoped;
 /// Chunks that a merging thread may be ahead.
 const AHEAD: usize = 4;
 
-/// More threads would wait for the one that writes, and each has its own buffers.
+/// The maximum number of threads. Each has separate buffers, and more threads would only wait for
+/// the one that writes.
 const MAX_THREADS: usize = 3;
 
 /// Everything that was pushed into a build, sorted.

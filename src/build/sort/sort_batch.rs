@@ -268,7 +268,7 @@ impl SortBatch {
     /// Adds a document for which there is room, with its codes.
     ///
     /// # Errors
-    /// [`Error::Bug`](crate::Error::Bug) for a code in a lane that is not there.
+    /// [`Error::Bug`](crate::Error::Bug) for a code in a lane that does not exist.
     pub(crate) fn push(&mut self, id: u64, codes: &[LaneCode]) -> Result<()> {
         debug_assert!(self.has_room_for(id));
         let offset = id - self.first_id;

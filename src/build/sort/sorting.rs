@@ -1,5 +1,5 @@
-//! Sorts the postings of documents as they arrive: gathers them in one batch while another is
-//! sorted and spilled.
+//! Sorts the postings of documents as they arrive. It gathers them in one batch while another one
+//! is sorted and spilled.
 
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -187,7 +187,7 @@ impl Sorter {
     pub(crate) fn finish(&mut self, watch: &mut Watch<'_>) -> Result<()> {
         let pushed = self.pushed;
         watch.report(Phase::SortingPostings, 0, pushed)?;
-        // The merge needs no second batch, so its memory is given back now.
+        // The merge needs no second batch, so its memory is released now.
         drop(self.wait()?);
         self.batch.sort(self.threads, |_, _| {});
         let sorted = self.sorted_postings();

@@ -136,9 +136,9 @@ impl LaneMerge {
         tables: &mut RunTables<'_>,
     ) -> Result<(LaneSummary, Vec<LaneSummary>)> {
         let Self { work, progress, .. } = self;
-        // Pending postings fill no block: they remain in the inputs and are merged again. If
-        // everything that was merged was dropped, nothing has been written, and the inputs continue
-        // behind it all the same.
+        // Pending postings do not fill a block: they remain in the inputs and are merged again. If
+        // all merged postings were dropped, nothing has been written, and the inputs still advance
+        // past them.
         let cursor = match progress.first_pending {
             Some(first) => first.previous(),
             None => progress.merged_up_to,

@@ -1,4 +1,4 @@
-//! The reading and writing side of a merge: the one that touches tables.
+//! The reading and writing side of a merge, which accesses tables.
 
 use std::collections::VecDeque;
 use std::ops::Bound;
@@ -116,7 +116,7 @@ impl LaneSource {
         self.inputs.iter().map(InputLane::unread).sum()
     }
 
-    /// Notes blocks that turned out to be good. They are deleted once the output holds all of them.
+    /// Records blocks that proved intact. They are deleted when the output contains all of them.
     ///
     /// # Errors
     /// [`Error::Bug`] if there is no such input.

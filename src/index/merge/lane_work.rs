@@ -1,21 +1,22 @@
-//! The computing side of a merge: blocks in, blocks out, no table touched. It may run on another thread
-//! than the side that reads and writes.
+//! The computing side of a merge: blocks in, blocks out, without access to tables. It may run on a
+//! different thread than the side that reads and writes.
 //!
-//! It also keeps the books. A slip of the merge itself (a block that is left out, or taken for another
-//! input's) would otherwise commit without an error and lose documents for good: blocks of the inputs
-//! are deleted as soon as the output is believed to hold them. So every count is compared with another one
-//! that was made elsewhere: blocks handed over with the descriptors, postings merged with postings decoded,
-//! and postings packed, pending and dropped with postings merged.
+//! It also checks the merge. A bug (a block that is left out, or is attributed to the wrong input)
+//! would otherwise commit without an error and lose documents permanently, because blocks of the
+//! inputs are deleted as soon as the output is believed to contain them. Every count is therefore
+//! compared with an independent one: the blocks received with the descriptors, the merged postings
+//! with the decoded ones, and the sum of packed, pending and dropped postings with the merged ones.
 //!
-//! Whose fault is a mismatch? The blocks of a lane form a chain (each names the last posting before
-//! it), and its descriptor states their number, postings and bytes. If that number of blocks was
-//! read, one after the other, and they contradict it, the file contradicts itself:
-//! [`Error::Corrupt`](crate::Error::Corrupt). If fewer blocks, other blocks or blocks in another
-//! order arrive here, the file is not to blame: [`Error::Bug`](crate::Error::Bug).
+//! A mismatch has one of two causes. The blocks of a lane form a chain (each contains the last
+//! posting before it), and the lane's descriptor states the number of blocks, postings and bytes.
+//! If that number of blocks was read in order, and they contradict the descriptor, the file
+//! contradicts itself: [`Error::Corrupt`](crate::Error::Corrupt). If fewer blocks, other blocks or
+//! blocks in another order arrive here, the cause is not the file:
+//! [`Error::Bug`](crate::Error::Bug).
 //!
-//! The books are balanced at each step and at the end of each slice. They need not survive a commit:
-//! the next slice starts from the descriptors that this one wrote in the same transaction, so a lane
-//! whose slices all balance balances as a whole.
+//! The counts are compared at each step and at the end of each slice. They need not survive a
+//! commit: the next slice starts from the descriptors that this one wrote in the same transaction.
+//! If the counts of all slices match, those of the whole lane match.
 
 use crate::error::{Error, Result};
 use crate::format::{LaneSummary, Posting, split_block_key};
@@ -244,7 +245,7 @@ struct InputPostings {
     blocks: CountedBlocks,
     /// The postings of the blocks that were unpacked last.
     postings: Vec<Posting>,
-    /// The number of these that were taken, or passed over.
+    /// The number of these that were taken or skipped.
     position: usize,
 }
 

@@ -1,8 +1,8 @@
 //! The policy that decides which runs are merged, and when.
 //!
-//! Tiers: the fourth run of level 0 makes one of level 1 of them, and the sixth of any other level makes
-//! one of the next. n flushes rewrite a posting about 1 + log₆(n / 4) times and leave about
-//! 3 + 5 log₆(n / 4) runs.
+//! Runs form tiers. When level 0 has four runs, they are merged into one run of level 1; when any
+//! other level has six, they are merged into one run of the next level. n flushes rewrite a posting
+//! about 1 + log₆(n / 4) times and leave about 3 + 5 log₆(n / 4) runs.
 
 use crate::options::StoreOptions;
 
@@ -85,8 +85,9 @@ impl Pace {
 /// Merges run side by side, but at most one into each level, and one of a run alone: the work of a
 /// commit on merges must not depend on how many runs happen to be due.
 ///
-/// Runs of lower levels between two of them are merged with them: a run written in one piece,
-/// beyond the level of its neighbours, must not leave small ones behind for good.
+/// Runs of lower levels between two of them are merged with them. A run that was written in one
+/// piece, and so is at a higher level than its neighbours, must not leave small runs behind
+/// permanently.
 pub(crate) fn plan(all: &[RunShape], under_way: &[MergePlan]) -> Option<MergePlan> {
     let mut runs = all.to_vec();
     runs.sort_unstable_by_key(|run| (run.first_id, run.run));

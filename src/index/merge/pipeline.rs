@@ -1,4 +1,4 @@
-//! The steps of a merge, one after the other or on two threads: one reads and writes, the other
+//! The steps of a merge, one after another or on two threads: one reads and writes, the other
 //! computes.
 
 use std::any::Any;
@@ -107,8 +107,8 @@ fn serve(
     }
 }
 
-/// The error that a panic of the computing thread becomes. It calls nothing of the engine, where a panic
-/// would mean damage: the fault is ours.
+/// Returns the error for a panic of the computing thread. That thread calls nothing of the engine,
+/// where a panic would mean damage, so the panic is a bug.
 fn stopped(panic: &(dyn Any + Send)) -> Error {
     let formatted = panic.downcast_ref::<String>().map(String::as_str);
     let text = formatted.or_else(|| panic.downcast_ref::<&str>().copied());
@@ -168,7 +168,8 @@ impl ChunkChannels {
         }
     }
 
-    /// Returns the error that ended the computing thread. Chunks that it computed before are passed over.
+    /// Returns the error that ended the computing thread. Chunks that it computed before are
+    /// skipped.
     fn failure(&self) -> Error {
         self.computed
             .iter()

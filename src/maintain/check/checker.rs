@@ -1,7 +1,7 @@
 //! `check`: compares the postings that rows require with those that runs hold.
 //!
-//! The two are compared by sums of hashes of (lane, code, id), so that the memory does not grow
-//! with the postings: a bit a document, and one sum a run and lane.
+//! The two are compared by sums of hashes of (lane, code, id), so that memory does not grow with
+//! the postings: it holds one bit for each document, and one sum for each run and lane.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -129,7 +129,7 @@ struct Sum {
 }
 
 impl Sum {
-    /// Postings are as good as random in their codes already; the mixing ties code and id.
+    /// Codes of postings are already random; the mixing combines code and id.
     fn add(&mut self, posting: Posting) {
         self.postings += 1;
         let mixed = (posting.code ^ posting.id.wrapping_mul(0x9e37_79b9_7f4a_7c15))
@@ -189,7 +189,8 @@ impl<'a, 'w> Check<'a, 'w> {
             .report(Phase::CheckingPostings, self.postings, self.postings)
     }
 
-    /// Continues behind a part that damage ends: it breaks an invariant.
+    /// Runs a part of the check, and continues after it even if damage ends it, which counts as a
+    /// violated invariant.
     fn step(&mut self, invariant: u8, part: fn(&mut Self) -> Result<()>) -> Result<()> {
         let checked = part(self);
         self.report.note(invariant, checked)
@@ -250,7 +251,7 @@ impl<'a, 'w> Check<'a, 'w> {
         self.watch.report(Phase::CheckingDocuments, total, total)
     }
 
-    /// Notes a payload without a document that has one.
+    /// Records a payload whose document does not exist or has none.
     fn orphan(&mut self, id: u64) {
         let place = format!("table payloads, document {id}");
         let detail = "found a row, but no document that has a payload";
@@ -382,8 +383,8 @@ impl<'a, 'w> Check<'a, 'w> {
         Ok(())
     }
 
-    /// Checks the digest that is noted of a document against that of its signature, `None` if that is not
-    /// there.
+    /// Checks the recorded digest of a document against that of its signature, which is `None` if
+    /// the document does not exist.
     fn noted(&mut self, id: u64, found: Option<u128>, expected: Option<u128>) {
         let state = self.snapshot.inner.version.state;
         let is_right = match found {

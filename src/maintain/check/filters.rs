@@ -1,4 +1,4 @@
-//! Invariant 9: filters rule nothing out that is there.
+//! Checks invariant 9: filters exclude no existing posting.
 
 use std::collections::BTreeMap;
 

@@ -277,7 +277,7 @@ fn oldest_kept(snapshot: &SnapshotView, older: u64, watch: &mut Watch<'_>) -> Re
     age_of_rank(older, total, Memory::default(), &mut |visit| {
         let mut from = 0;
         while from < end {
-            // How many passes it takes shows only on the way.
+            // The number of passes is not known at the beginning.
             watch.report(Phase::ReadingDocuments, documents, None)?;
             from = piece.read(snapshot, from..end, false)?;
             for (id, document) in piece.iter() {

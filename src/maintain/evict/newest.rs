@@ -164,7 +164,8 @@ mod tests {
         for stamps in &distributions {
             for (bucket_bits, ages) in [(1, 1), (1, 3), (4, 1), (3, 50), (16, 10), (2, 1_000)] {
                 let most = passes(stamps, Memory { bucket_bits, ages });
-                // The least and greatest, a pass for each time that the range is divided, and the last.
+                // One pass for the smallest and greatest, one for each division of the range, and a
+                // last one.
                 let divisions = 128_u32.div_ceil(bucket_bits);
                 assert!(
                     most <= divisions + 2,

@@ -25,16 +25,16 @@ pub(super) type Judge<'j> = dyn FnMut(&StoredDocument<'_>) -> bool + 'j;
 /// ```
 #[non_exhaustive]
 pub enum EvictPolicy<'a> {
-    /// The documents whose stamps are less than this one.
+    /// Remove documents with a stamp less than this one.
     OlderThan(u64),
     /// Keep this number of documents and remove the others. Documents with the greatest stamps are
     /// kept, and among equal stamps those with the greatest ids.
     ///
-    /// They are found exactly, as of the moment of the call, in three passes over all documents, or
-    /// at most nine, with 4 MiB of memory and a snapshot that is held meanwhile. No more documents
-    /// are removed than there were too many at that moment.
+    /// The documents are determined exactly, as of the time of the call, in three to nine passes
+    /// over all documents, with 4 MiB of memory and an open snapshot. The number of removed
+    /// documents never exceeds the excess at that time.
     KeepNewest(u64),
-    /// The documents for which the closure returns true. [`matching`](Self::matching) makes it.
+    /// Remove documents for which the closure returns true. [`matching`](Self::matching) makes it.
     Where(Box<Judge<'a>>),
 }
 

@@ -48,7 +48,7 @@ pub(super) struct LossReport {
 }
 
 impl LossReport {
-    /// Notes a damaged place.
+    /// Records a damaged place.
     pub(super) fn problem(&mut self, problem: Problem) {
         if self.damage.len() < MAX_LISTED {
             self.damage.push(problem);
@@ -57,7 +57,7 @@ impl LossReport {
         }
     }
 
-    /// Notes the damaged place of an `Error::Corrupt`.
+    /// Records the damaged place of an `Error::Corrupt`.
     pub(crate) fn error(&mut self, error: Error) {
         if let Error::Corrupt { place, detail } = error {
             self.problem(Problem {
@@ -68,7 +68,7 @@ impl LossReport {
         }
     }
 
-    /// Notes a lost document. Ids must be ascending.
+    /// Records a lost document. Ids must be ascending.
     pub(super) fn lost(&mut self, id: u64, reason: String) {
         self.documents += 1;
         let last = self.lost.last_mut();
@@ -89,7 +89,7 @@ impl LossReport {
         }
     }
 
-    /// Notes that the rows of some documents in a table cannot be reached. Ranges must be
+    /// Records that the rows of some documents in a table cannot be reached. Ranges must be
     /// ascending.
     pub(super) fn unreachable(&mut self, table: &str, ids: (u64, u64)) {
         // A document's row shows that its payload is missing.

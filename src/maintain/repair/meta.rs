@@ -1,4 +1,4 @@
-//! The rows of `meta`, as far as they can be read.
+//! Reads the rows of `meta`, as far as they are intact.
 
 use crate::engine::{Commit, Tree};
 use crate::error::{Error, Result};

@@ -1,7 +1,7 @@
-//! Rows wherever they are in a file, whether a tree leads to them or not.
+//! Finds rows anywhere in a file, whether or not a tree leads to them.
 //!
-//! A page of rows is recognized by the checksums of its rows. Where each begins is kept in memory,
-//! 24 bytes a page, so that the rows can be read in the order of their ids.
+//! A page of rows is recognized by the checksums of its rows. The place of each is kept in memory,
+//! 24 bytes for each page, so that rows can be read in the order of their ids.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -224,7 +224,7 @@ fn fill(build: &mut BulkBuild<'_>, old: &mut DamagedStore, watch: &mut Watch<'_>
         }
         documents += 1;
     }
-    // Ids are never given twice, as far as the file records which were given.
+    // Ids are never reused, as far as the file records which ones were used.
     build.skip_to(old.next_id().unwrap_or(0));
     watch.report(Phase::ReadingDocuments, documents, total)?;
     Ok(documents)

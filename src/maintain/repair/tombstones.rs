@@ -11,7 +11,7 @@ use crate::maintain::stored_keys::{ids_of, ids_of_chunks};
 #[derive(Debug, Default)]
 pub(super) struct RemainingTombstones {
     chunks: BTreeMap<u64, DeletedChunk>,
-    /// Ids of which removed ones may be taken for live.
+    /// The ids among which removed documents may count as live.
     pub(super) may_be_back: Vec<(u64, u64)>,
 }
 

@@ -40,15 +40,16 @@ const TRANSACTION_BYTES: usize = 16 << 20;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ExistingKeys {
-    /// Stop the import: nothing of its transaction is stored, and earlier transactions remain
+    /// Stop the import. Nothing of the current transaction is stored; earlier transactions remain
     /// committed.
     #[default]
     Refuse,
-    /// It is left out and counted.
+    /// Leave the document out and count it.
     Skip,
     /// Replace the existing document. The new one gets a new id.
     Replace,
-    /// It replaces the one that is there if its stamp is greater; else it is left out and counted.
+    /// Replace the existing document if the new one has a greater stamp. Otherwise leave the new
+    /// one out and count it.
     ReplaceIfNewer,
 }
 
@@ -356,7 +357,7 @@ fn check_recipe(context: &SharedContext, header: &StreamHeader) -> Result<()> {
     Ok(())
 }
 
-/// Inserts documents, and applies the rule for existing keys to those whose key is there.
+/// Inserts documents, and applies the rule for existing keys.
 fn insert_by_rule(
     transaction: &mut WriteTransaction,
     documents: &[StreamPair<'_>],
@@ -390,7 +391,7 @@ fn insert_by_rule(
     })
 }
 
-/// Returns whether a document replaces the one that has its key.
+/// Returns whether a document replaces the one with its key.
 fn replaces(
     writer: &Writer,
     document: &Document<'_>,

@@ -1,5 +1,5 @@
 //! The rule that decides whether two signatures are a pair, for programs that find candidates
-//! elsewhere.
+//! themselves.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -136,7 +136,7 @@ impl PairRule {
         let is_filed = self.context.is_filed(a) && a.is_empty() == b.is_empty();
         let bounded = distance.zip(self.bounds.max_distance);
         let is_near = bounded.is_none_or(|(distance, max)| distance <= max);
-        // Families that the schema does not have are in no bound.
+        // No bound concerns a family that the schema does not have.
         let scored = Scored {
             id: 0,
             similarity: similarity.unwrap_or(0.0),

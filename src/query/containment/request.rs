@@ -1,5 +1,5 @@
-//! Requests for documents that share passages with a query: those that contain it, are contained in
-//! it, or overlap it.
+//! Queries for documents that share passages with a text: documents that contain it, are contained
+//! in it, or overlap it.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -17,15 +17,15 @@ use crate::read::ReadView;
 use crate::types::{Document, DocumentId, FrequentPassage, Overlap, Overlaps};
 use resemblance_sketch::sketch::Signature;
 
-/// The least share where a query is to be contained, or to contain, and no bound is given.
+/// The default minimum share for queries that contain or are contained.
 const DEFAULT_MIN_SHARE: f64 = 0.8;
 
 /// The share that decides whether a document is an answer, and in which order answers are returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ShareOf {
-    /// That of the query: documents contain it.
+    /// The share of the query: documents contain it.
     Query,
-    /// That of the document: the query contains documents.
+    /// The share of the document: the query contains documents.
     Document,
     /// No restriction: all documents that share a hash.
     Neither,

@@ -121,7 +121,7 @@ impl SharedHashes {
         Ok(())
     }
 
-    /// Notes where the postings of each code end, and which codes are capped.
+    /// Records where the postings of each code end, and which codes are capped.
     fn index(&mut self, max_frequency: u64) -> Result<()> {
         let mut start = 0;
         for index in 0..self.codes.len() {
