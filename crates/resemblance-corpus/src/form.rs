@@ -120,7 +120,7 @@ impl FileStart {
             return Ok(kind);
         }
         if let Some(bad) = refused_name(name) {
-            return Err(bad);
+            return Err(bad.with_advice(AS_FILES));
         }
         let is_lines_name = named_kind(name) == Some(SourceKind::Lines);
         let is_json_name = is_lines_name || plain_name(name).ends_with(".json");
@@ -419,7 +419,7 @@ fn refused_name(name: &Path) -> Option<BadDocument> {
     };
     let reason = format!("{format} (.{end}), expected JSON Lines, a table or text in UTF-8");
     let bad = BadDocument::new(reason).with_advice(advice);
-    Some(bad.with_advice(INCLUDE).with_advice(AS_FILES))
+    Some(bad.with_advice(INCLUDE))
 }
 
 #[cfg(test)]
