@@ -3,7 +3,9 @@
 use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
-use resemblance::schema::{EmptyDocuments, MinHashKind, MinHashSchema, Permutations};
+use resemblance::schema::{
+    DocumentFrequencies, EmptyDocuments, MinHashKind, MinHashSchema, Permutations,
+};
 use resemblance::{Combine, Containment, MinHash, Schema, SimHash};
 use resemblance_corpus::HtmlExtractor;
 
@@ -216,7 +218,7 @@ impl SchemaOptions {
     }
 
     /// A new schema, for texts unless documents are features or signatures; `bounds` are its threshold and
-    /// distance.
+    /// distance. Features that are to be weighted by their rarity have no weights yet.
     pub(crate) fn build(&self, bounds: &BoundOptions) -> Result<Schema> {
         let mut schema = Schema::builder();
         let without_texts = match (self.features, self.is_external(), self.fingerprints) {
@@ -284,7 +286,15 @@ impl SchemaOptions {
             }
             Some(EmptyOption::Alike) => schema = schema.empty_documents(EmptyDocuments::Alike),
         }
-        Ok(schema.build()?)
+        self.weighable(schema.build()?)
+    }
+
+    /// Returns a schema with weights of no documents if there are to be any, or an error if it cannot have them.
+    fn weighable(&self, schema: Schema) -> Result<Schema> {
+        match self.tf_idf {
+            true => Ok(schema.with_weights(DocumentFrequencies::new())?),
+            false => Ok(schema),
+        }
     }
 
     fn has_both_families(&self) -> bool {

@@ -38,7 +38,7 @@ pub(crate) use joins::{
     JoinProduct, JoinProgress, limited, prepare_join, print_left_out, print_suspicious,
 };
 pub(crate) use positions::BitList;
-pub(crate) use sampling::{SampleSource, read_sample, read_schema, with_tf_idf};
+pub(crate) use sampling::{SampleSource, read_sample, weighed, with_tf_idf};
 pub(crate) use shard::{JobContent, JobValue};
 pub(crate) use stores::{change_each, change_store, find_document, must_take_text, open_to_read};
 pub(crate) use subject::Subject;

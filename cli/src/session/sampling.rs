@@ -13,7 +13,7 @@ use super::context::Context;
 use super::documents::{CorpusDocuments, resolve_corpus};
 use super::tally::DocumentTally;
 use crate::failure::{Failure, Result};
-use crate::options::{BoundOptions, CorpusOptions, SchemaOptions};
+use crate::options::{CorpusOptions, SchemaOptions};
 use resemblance::invariant::bug;
 
 /// The input of a sample, and how it is read.
@@ -103,19 +103,18 @@ pub(crate) fn read_sample(context: &Context, source: SampleSource<'_>) -> Result
     Ok(sampler.finish(tally.kept))
 }
 
-/// Returns the schema that the options request. If they request weights by rarity, reads these
-/// corpora to count features.
-pub(crate) fn read_schema(
+/// Returns the schema with weights by the rarity of features in these corpora if the options request them. Reads the
+/// corpora then, which takes long, so check before whatever can be refused.
+pub(crate) fn weighed(
     context: &Context,
-    schema: &SchemaOptions,
-    bounds: &BoundOptions,
+    schema: Schema,
+    options: &SchemaOptions,
     inputs: &[PathBuf],
-    options: &CorpusOptions,
+    corpus: &CorpusOptions,
 ) -> Result<Schema> {
-    let unweighed = schema.build(bounds)?;
-    match schema.weighs_by_rarity() {
-        true => with_tf_idf(context, unweighed, inputs, options),
-        false => Ok(unweighed),
+    match options.weighs_by_rarity() {
+        true => with_tf_idf(context, schema, inputs, corpus),
+        false => Ok(schema),
     }
 }
 
@@ -148,6 +147,11 @@ pub(crate) fn with_tf_idf(
     }
     documents.end(context, &tally)?;
     let (counted, features) = (frequencies.documents(), frequencies.iter().len());
+    if counted == 0 {
+        return Err(Failure::refused(
+            "the corpus has no documents, so the rarity of features is not known",
+        ));
+    }
     context.note(format!(
         "tf-idf by {features} features of {counted} documents"
     ));

@@ -12,7 +12,7 @@ use super::building::fill;
 use super::context::Context;
 use super::documents::resolve_corpus;
 use super::job::Job;
-use super::sampling::read_schema;
+use super::sampling::weighed;
 use super::stores::open_to_read;
 use crate::failure::{Failure, Result};
 use crate::options::{CorpusOptions, JoinOptions, ReadOptions};
@@ -133,8 +133,9 @@ impl Subject {
         }
         options.must_have_family()?;
         let (corpus, bounds) = (&options.corpus, options.by.apply(Bounds::new()));
-        let schema = read_schema(context, &options.schema, &options.bounds, inputs, corpus)?;
-        let is_exact = options.verify.is_exact(&schema, false)?;
+        let unweighed = options.schema.build(&options.bounds)?;
+        let is_exact = options.verify.is_exact(&unweighed, false)?;
+        let schema = weighed(context, unweighed, &options.schema, inputs, corpus)?;
         let (collected, features) =
             Self::collect(context, inputs, corpus, reading, &schema, is_exact)?;
         Ok(Self {

@@ -48,6 +48,12 @@ pub(crate) struct CreateArguments {
 }
 
 pub(crate) fn create(context: &Context, arguments: &CreateArguments) -> Result<Outcome> {
+    if arguments.schema.weighs_by_rarity() {
+        return Err(
+            Failure::usage("--tf-idf needs documents, and create reads none")
+                .with_note("use --tf-idf-of CORPUS"),
+        );
+    }
     let mut schema = match &arguments.like {
         Some(other) => {
             let other = open_to_read(context, other)?;
@@ -60,12 +66,6 @@ pub(crate) fn create(context: &Context, arguments: &CreateArguments) -> Result<O
         &arguments.store,
         "create never overwrites: give another name",
     )?;
-    if arguments.schema.weighs_by_rarity() {
-        return Err(
-            Failure::usage("--tf-idf needs documents, and create reads none")
-                .with_note("use --tf-idf-of CORPUS"),
-        );
-    }
     if !arguments.tf_idf_of.is_empty() {
         schema = with_tf_idf(context, schema, &arguments.tf_idf_of, &arguments.options)?;
     }

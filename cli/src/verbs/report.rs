@@ -160,7 +160,7 @@ struct ReportSubject {
 
 fn find(context: &Context, arguments: &ReportArguments) -> Result<(Findings, BitList)> {
     let choices = arguments.choices();
-    let basis = choices.basis(context)?;
+    let basis = choices.weigh(context, choices.basis(context)?)?;
     let (collected, features) = Subject::collect(
         context,
         &arguments.inputs,

@@ -10,7 +10,7 @@ use resemblance_corpus::verification::FeatureSets;
 
 use crate::failure::{Failure, Result};
 use crate::options::{JoinLimits, JoinOptions, PolicyName, SurvivorOptions, parse_share};
-use crate::session::{Context, open_to_read, read_schema, read_stored_features};
+use crate::session::{Context, open_to_read, read_stored_features, weighed};
 
 /// The unit that is removed if it has appeared before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -232,6 +232,7 @@ impl DedupChoices<'_> {
         }
     }
 
+    /// Returns the basis of the comparison, whose features have no weights yet.
     pub(in crate::verbs) fn basis(&self, context: &Context) -> Result<DedupBasis> {
         let join = self.join;
         let (schema, against) = match &self.survivors.against {
@@ -242,16 +243,7 @@ impl DedupChoices<'_> {
                 join.by.must_suit(store.schema())?;
                 (store.schema().clone(), Some(store.snapshot()?))
             }
-            None => {
-                let schema = read_schema(
-                    context,
-                    &join.schema,
-                    &join.bounds,
-                    self.inputs,
-                    &join.corpus,
-                )?;
-                (schema, None)
-            }
+            None => (join.schema.build(&join.bounds)?, None),
         };
         let has_budget = self.survivors.budget.is_some();
         let is_exact = join.verify.is_exact(&schema, has_budget)?;
@@ -259,6 +251,19 @@ impl DedupChoices<'_> {
             schema,
             against,
             is_exact,
+        })
+    }
+
+    /// Reads the corpus for the weights of its features, if they are asked for. To be called once the outputs are open.
+    pub(in crate::verbs) fn weigh(
+        &self,
+        context: &Context,
+        basis: DedupBasis,
+    ) -> Result<DedupBasis> {
+        let (options, corpus) = (&self.join.schema, &self.join.corpus);
+        Ok(DedupBasis {
+            schema: weighed(context, basis.schema, options, self.inputs, corpus)?,
+            ..basis
         })
     }
 

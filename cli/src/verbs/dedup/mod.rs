@@ -79,6 +79,7 @@ fn prepare<'a>(context: &Context, arguments: &'a DedupArguments) -> Result<Prepa
     arguments.survivors.keep.apply(&mut corpus);
     corpus.settings.sample = arguments.sample;
     let outputs = DedupOutputs::open(arguments, &corpus, &basis)?;
+    let basis = choices.weigh(context, basis)?;
     spool_sources(context, &mut corpus)?;
     Ok(Prepared {
         choices,

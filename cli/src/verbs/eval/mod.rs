@@ -148,9 +148,6 @@ pub(crate) fn eval(context: &Context, arguments: &EvalArguments) -> Result<Outco
     }
     let mut schema = arguments.schema.build(&arguments.bounds)?;
     must_compare_sets(&schema)?;
-    if arguments.schema.weighs_by_rarity() {
-        schema = with_tf_idf(context, schema, &arguments.inputs, &arguments.options)?;
-    }
     let threshold = schema.minhash().map_or(1.0, |minhash| minhash.threshold());
     let max_floor = if arguments.compare { 1.0 } else { threshold };
     if !(arguments.min > 0.0 && arguments.min <= max_floor) {
@@ -158,6 +155,9 @@ pub(crate) fn eval(context: &Context, arguments: &EvalArguments) -> Result<Outco
             "--min: found {}, expected a similarity above 0 and at most {max_floor}",
             arguments.min
         )));
+    }
+    if arguments.schema.weighs_by_rarity() {
+        schema = with_tf_idf(context, schema, &arguments.inputs, &arguments.options)?;
     }
     let sample = read(context, arguments, &schema)?;
     if arguments.compare {
