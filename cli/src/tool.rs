@@ -61,9 +61,10 @@ path in front, path:id. A number is its text: 1.0 and 1 are different keys.
 Documents count in this order: arguments as given, paths in a folder in byte order.
 
 Keys are printed with \\\\ \\t \\n \\r for backslash, tab, newline and return, and \\xHH for bytes
-outside UTF-8; a document without a key is printed as \\#ID. In csv, and in fields that --annotate and
---verdicts write, a key in UTF-8 is as it is. In jsonl a key is a JSON string; a key
-outside UTF-8 is null, and a further field whose name ends in _hex has it in hexadecimal.";
+outside UTF-8; a document without a key is printed as \\#ID. In csv and Parquet, and in fields that --annotate and
+--verdicts write, a key in UTF-8 is as it is, unless it looks like the escape of a key outside UTF-8.
+In jsonl a key is a JSON string; a key outside UTF-8 is null, and a further field whose name ends in
+_hex has it in hexadecimal.";
 
 const KILLED_HELP: &str = "\
 A run that is killed, or stopped by a full disk, loses nothing: a store holds all that was committed
@@ -207,7 +208,7 @@ pub fn run() -> ExitCode {
     silence_panics();
     let store = parsed.verb.store().map(Path::to_path_buf);
     let outcome = contain_panics(|| {
-        let context = Context::new(&parsed.common, Interrupt::install()?);
+        let context = Context::new(&parsed.common, watched_signals()?);
         let started = Instant::now();
         if let Some(config) = &config {
             let file = config.display();
@@ -241,6 +242,14 @@ pub fn run() -> ExitCode {
             ExitCode::from(failure.exit_code())
         }
     }
+}
+
+/// Installs the handlers of signals, which also end waits for other processes.
+fn watched_signals() -> Result<Interrupt> {
+    let interrupt = Interrupt::install()?;
+    let watched = interrupt.clone();
+    guard::watch_signals(move || watched.check());
+    Ok(interrupt)
 }
 
 /// The names of the values of arguments that are written. Every other path is read.

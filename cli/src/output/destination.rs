@@ -200,11 +200,7 @@ impl Destination {
         if guard::is_special(path) {
             guard::must_be_harmless(path)?;
             let compression = Compression::from_name(path);
-            // a stream that is a file may hold something already
-            let file = File::options()
-                .append(true)
-                .open(path)
-                .map_err(|e| cannot_write(path, &e))?;
+            let file = guard::open_special(path)?;
             return Self::new(path, compression, Box::new(file), None);
         }
         must_be_free(path, force)?;

@@ -1,5 +1,7 @@
 //! Keys as text: every key has exactly one printed form, on one line, without tabs.
 
+use std::borrow::Cow;
+
 pub(crate) use resemblance::key_text as key;
 pub(crate) use resemblance_eval::printable::{byte_size, for_terminal, grouped, json, one_line};
 
@@ -54,6 +56,34 @@ pub(crate) fn parse(printed: &[u8]) -> Result<PrintedKey, String> {
     Ok(PrintedKey::Key(out))
 }
 
+/// Returns a key for forms that have strings: as it is if it is UTF-8. A key outside UTF-8 is escaped, and so is one that
+/// [`parse_string`] would take for such an escape.
+pub(crate) fn string(key: &[u8]) -> Cow<'_, str> {
+    match std::str::from_utf8(key) {
+        Ok(text) if escaped_string(key).is_none() => Cow::Borrowed(text),
+        _ => self::key(key),
+    }
+}
+
+/// The inverse of [`string`].
+pub(crate) fn parse_string(text: &str) -> PrintedKey {
+    let key = escaped_string(text.as_bytes());
+    PrintedKey::Key(key.unwrap_or_else(|| text.as_bytes().to_vec()))
+}
+
+/// Returns the key for which a string in UTF-8 is an escape; `None` if it is a key as it is.
+fn escaped_string(text: &[u8]) -> Option<Vec<u8>> {
+    memchr::memchr(b'\\', text)?;
+    match parse(text) {
+        // An escape of an escape; each step makes it shorter.
+        Ok(PrintedKey::Key(key)) if std::str::from_utf8(&key).is_ok() => {
+            escaped_string(&key).map(|_| key)
+        }
+        Ok(PrintedKey::Key(key)) => Some(key),
+        Ok(PrintedKey::Id(_)) | Err(_) => None,
+    }
+}
+
 fn push<'a>(out: &mut Vec<u8>, byte: u8, rest: &'a [u8]) -> &'a [u8] {
     out.push(byte);
     rest
@@ -101,6 +131,38 @@ mod tests {
                 assert!(!printed.contains(['\t', '\n', '\r']));
                 assert_eq!(parse(printed.as_bytes()), Ok(PrintedKey::Key(raw.to_vec())));
             }
+        }
+    }
+
+    #[test]
+    fn strings_of_forms_are_keys_in_utf8_unless_they_look_escaped() {
+        let cases: [(&[u8], &str); 9] = [
+            (b"C:\\new\\table", "C:\\new\\table"),
+            (b"a\\\\b", "a\\\\b"),
+            (b"a\tb", "a\tb"),
+            (b"\\q\\xFF", "\\q\\xFF"),
+            (b"\xff", "\\xFF"),
+            (b"\\xFF", "\\\\xFF"),
+            (b"\\\\xFF", "\\\\\\\\xFF"),
+            (b"\xff\\", "\\xFF\\\\"),
+            (b"\\#7", "\\#7"),
+        ];
+        for (raw, text) in cases {
+            assert_eq!(string(raw), text);
+            assert_eq!(parse_string(text), PrintedKey::Key(raw.to_vec()));
+        }
+    }
+
+    /// Every key of four bytes that mean something in escapes, or are outside UTF-8.
+    #[test]
+    fn strings_of_forms_round_trip() {
+        let bytes = *b"\\xFnA#1\xff\xc3\xa9";
+        let base = bytes.len();
+        for number in 0..base.pow(5) {
+            let digits = (0..5).map(|place| bytes[number / base.pow(place) % base]);
+            let key: Vec<u8> = digits.collect();
+            let text = string(&key).into_owned();
+            assert_eq!(parse_string(&text), PrintedKey::Key(key));
         }
     }
 

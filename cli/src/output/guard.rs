@@ -4,10 +4,13 @@
 //! Everything that creates an output asks here, so that a verb cannot miss the rule.
 
 use std::collections::HashSet;
-use std::fs::Metadata;
+use std::fs::{File, Metadata};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread;
+use std::time::Duration;
 
 use resemblance_corpus::{is_remote, is_store};
 
@@ -15,6 +18,9 @@ use crate::failure::{Failure, Result};
 
 /// The beginning of the names of files that are not complete.
 pub(super) const PREFIX: &str = ".resemblance-";
+
+/// The interval at which a wait looks for signals.
+const POLL: Duration = Duration::from_millis(50);
 
 /// Names that lead to whatever a stream of this process is, a file perhaps.
 const STREAMS: [&str; 4] = ["/dev/stdout", "/dev/stderr", "/dev/fd", "/proc/self/fd"];
@@ -272,6 +278,40 @@ pub(super) fn must_not_be_a_link(path: &Path) -> Result<()> {
         ))
         .with_note(format!("give the name of its target, {}", place.display()))),
         Err(_) => Ok(()),
+    }
+}
+
+/// Returns an error once the process is to end.
+type SignalCheck = Box<dyn Fn() -> Result<()> + Send + Sync>;
+
+static SIGNALS: OnceLock<SignalCheck> = OnceLock::new();
+
+/// Sets the check by which a wait for the reader of a pipe ends at a signal.
+pub(crate) fn watch_signals(check: impl Fn() -> Result<()> + Send + Sync + 'static) {
+    // A process has one set of handlers, and a second call changes nothing.
+    let _ = SIGNALS.set(Box::new(check));
+}
+
+/// Opens a device, a pipe or a stream of the process. A named pipe is there once somebody reads it; a signal ends the
+/// wait.
+pub(super) fn open_special(path: &Path) -> Result<File> {
+    let (sender, receiver) = mpsc::channel();
+    let name = path.to_path_buf();
+    // A stream that is a file may hold something already.
+    let opening = move || {
+        let file = File::options().append(true).open(&name);
+        // After a signal nobody receives it.
+        let _ = sender.send(file);
+    };
+    let failed = |e| Failure::io(format!("cannot write {}", path.display()), &e);
+    let thread = thread::Builder::new().name("rsm-open".into());
+    thread.spawn(opening).map_err(failed)?;
+    loop {
+        match receiver.recv_timeout(POLL) {
+            Ok(file) => return file.map_err(failed),
+            Err(RecvTimeoutError::Disconnected) => return Err(Failure::internal()),
+            Err(RecvTimeoutError::Timeout) => SIGNALS.get().map_or(Ok(()), |check| check())?,
+        }
     }
 }
 

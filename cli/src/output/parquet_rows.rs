@@ -13,6 +13,7 @@ use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 
 use super::destination::{self, Destination};
+use super::escape;
 use super::value::{Column, ColumnKind, Value};
 use crate::failure::{Failure, Result};
 use resemblance::invariant::bug;
@@ -80,9 +81,11 @@ impl ParquetRows {
             match (column, *value) {
                 (PendingValues::Documents(ids, keys), Value::Document { id, key }) => {
                     ids.append_value(id);
-                    keys.append_option(key.map(text).transpose()?);
+                    keys.append_option(key.map(escape::string));
                 }
-                (PendingValues::Texts(texts), Value::Key(key)) => texts.append_value(text(key)?),
+                (PendingValues::Texts(texts), Value::Key(key)) => {
+                    texts.append_value(escape::string(key));
+                }
                 (PendingValues::Texts(texts), Value::NoKey(_)) => texts.append_null(),
                 (PendingValues::Texts(texts), Value::Text(value)) => texts.append_value(value),
                 (PendingValues::Texts(texts), value @ Value::Bytes(_)) => {
@@ -141,13 +144,6 @@ impl ParquetRows {
         let output = self.writer.into_inner();
         output.map_err(|e| failed(&self.path, e))?.finish()
     }
-}
-
-fn text(bytes: &[u8]) -> Result<&str> {
-    std::str::from_utf8(bytes).map_err(|_| {
-        Failure::refused("a key is not UTF-8, as strings of Parquet must be")
-            .with_note("--format jsonl writes it in hexadecimal")
-    })
 }
 
 fn failed(path: &Path, error: ParquetError) -> Failure {

@@ -86,7 +86,7 @@ impl Survivor {
         }
     }
 
-    /// Returns the key as a field of a record. It is unchanged unless it is not UTF-8 or missing.
+    /// Returns the key as a field of a record. It is unchanged unless it could be read as an escape or is missing.
     pub(crate) fn field(&self) -> String {
         self.value().unescaped().into_owned()
     }

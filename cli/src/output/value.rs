@@ -195,12 +195,11 @@ impl Value<'_> {
     /// Returns the form for csv and for fields of records, which have their own rules for unusual
     /// characters. A text, and a key in UTF-8, is unchanged.
     pub(crate) fn unescaped(&self) -> Cow<'_, str> {
-        let key = match self {
-            Self::Document { key: Some(key), .. } | Self::Key(key) => std::str::from_utf8(key).ok(),
-            Self::Text(text) => Some(*text),
-            _ => None,
-        };
-        key.map_or_else(|| self.text(), Cow::Borrowed)
+        match self {
+            Self::Document { key: Some(key), .. } | Self::Key(key) => escape::string(key),
+            Self::Text(text) => Cow::Borrowed(*text),
+            _ => self.text(),
+        }
     }
 }
 

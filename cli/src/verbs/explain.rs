@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use resemblance::Schema;
 use resemblance_corpus::{
-    Corpus, CorpusRecords, CorpusSettings, FieldPath, IdRule, SourceKind, named_kind,
+    Compression, Corpus, CorpusRecords, CorpusSettings, FieldPath, IdRule, SourceKind, named_kind,
 };
 use resemblance_eval::report::{ExplainedPair, explained_page};
 
@@ -54,7 +54,7 @@ pub(crate) struct ExplainArguments {
     #[arg(long, value_name = "CORPUS", num_args = 1..)]
     corpus: Vec<PathBuf>,
     /// A report whose first two columns are keys, as written by pairs, clusters, contain and dedup --report: tsv, csv,
-    /// jsonl, json or parquet; - for standard input, except for parquet
+    /// jsonl, json or parquet, compressed or not; - for standard input, except for parquet
     #[arg(long, value_name = "FILE", requires = "corpus")]
     pairs: Option<PathBuf>,
     /// At most the first N of these pairs; the others are counted
@@ -224,7 +224,7 @@ impl ReportForm {
     /// Returns the two keys of a line, or `None` if it has none.
     fn keys(self, line: &str) -> Result<Option<[PrintedKey; 2]>> {
         let columns: Vec<String> = match self {
-            Self::Json => return json_keys(line),
+            Self::Json => return json_keys(line, plain_key),
             Self::Tsv => line.split('\t').take(2).map(str::to_owned).collect(),
             Self::Csv => csv_cells(line),
         };
@@ -232,7 +232,7 @@ impl ReportForm {
             return Err(Failure::bad_input("expected two keys in a row"));
         };
         let key = |column: &String| match self {
-            Self::Csv => Ok(PrintedKey::Key(column.as_bytes().to_vec())),
+            Self::Csv => Ok(escape::parse_string(column)),
             _ => escape::parse(column.as_bytes()).map_err(Failure::bad_input),
         };
         Ok(Some([key(a)?, key(b)?]))
@@ -275,8 +275,13 @@ fn csv_cells(row: &str) -> Vec<String> {
     cells
 }
 
+/// A key of jsonl and json, where one outside UTF-8 has a field of its own.
+fn plain_key(key: &str) -> PrintedKey {
+    PrintedKey::Key(key.as_bytes().to_vec())
+}
+
 /// Returns the two keys of an object, `None` on a line of brackets alone.
-fn json_keys(line: &str) -> Result<Option<[PrintedKey; 2]>> {
+fn json_keys(line: &str, read_key: fn(&str) -> PrintedKey) -> Result<Option<[PrintedKey; 2]>> {
     let object = line.trim().trim_end_matches(',');
     if ["[", "]", "[]"].contains(&object) {
         return Ok(None);
@@ -289,7 +294,7 @@ fn json_keys(line: &str) -> Result<Option<[PrintedKey; 2]>> {
     })?;
     let key = |name: &str| -> Option<PrintedKey> {
         match parsed.get(name)? {
-            serde_json::Value::String(key) => Some(PrintedKey::Key(key.clone().into_bytes())),
+            serde_json::Value::String(key) => Some(read_key(key)),
             _ => {
                 let digits = parsed.get(format!("{name}_hex"))?.as_str()?;
                 let escaped: String = digits
@@ -336,10 +341,13 @@ fn reported_pairs(
     path: &Path,
 ) -> Result<Vec<[Vec<u8>; 2]>> {
     let cannot_read = |e| Failure::io(format!("cannot read {}", path.display()), &e);
-    let mut report: Box<dyn BufRead> = match path.as_os_str() == "-" {
-        true => Box::new(std::io::stdin().lock()),
-        false => Box::new(BufReader::new(File::open(path).map_err(cannot_read)?)),
+    let (place, window_bytes) = (path.to_path_buf(), context.memory_bytes / 2);
+    let opening = move || {
+        let opened = decompressed(&place, window_bytes);
+        opened.map_err(|e| Failure::io(format!("cannot read {}", place.display()), &e))
     };
+    let mut progress = context.progress("reading");
+    let mut report = context.interrupt.while_working(&mut progress, opening)?;
     let mut found = ReportedPairs {
         pairs: Vec::new(),
         limit: arguments.limit,
@@ -361,18 +369,39 @@ fn reported_pairs(
     Ok(found.pairs)
 }
 
+/// Returns the contents of a report, which the name of its file may have compressed.
+fn decompressed(path: &Path, window_bytes: u64) -> std::io::Result<Box<dyn BufRead + Send>> {
+    let report: Box<dyn Read + Send> = match path.as_os_str() == "-" {
+        true => Box::new(std::io::stdin()),
+        false => Box::new(File::open(path)?),
+    };
+    let mut report = BufReader::new(report);
+    let compression = Compression::from_content(report.fill_buf()?);
+    Ok(match compression {
+        Compression::None => Box::new(report),
+        _ => Box::new(BufReader::new(
+            compression.decoder(Box::new(report), window_bytes)?,
+        )),
+    })
+}
+
 fn pairs_of_lines(
     context: &Context,
     path: &Path,
     form: ReportForm,
-    report: Box<dyn BufRead>,
+    report: Box<dyn BufRead + Send>,
     found: &mut ReportedPairs,
 ) -> Result<()> {
     let cannot_read = |e| Failure::io(format!("cannot read {}", path.display()), &e);
     let mut row = String::new();
-    for (number, read) in (1_u64..).zip(report.lines()) {
+    for (number, read) in (1_u64..).zip(report.split(b'\n')) {
         context.interrupt.check()?;
-        row.push_str(&read.map_err(cannot_read)?);
+        let place = || format!("{}:{number}", path.display());
+        let read = String::from_utf8(read.map_err(cannot_read)?).map_err(|error| {
+            let position = error.utf8_error().valid_up_to() + 1;
+            Failure::bad_input(format!("invalid UTF-8 at byte {position}")).at(place())
+        })?;
+        row.push_str(read.strip_suffix('\r').unwrap_or(&read));
         if form.is_open(&row) {
             row.push('\n');
             continue;
@@ -381,7 +410,6 @@ fn pairs_of_lines(
         if line.is_empty() || number == 1 && form.is_header(&line) {
             continue;
         }
-        let place = || format!("{}:{number}", path.display());
         if let Some(keys) = form.keys(&line).map_err(|failure| failure.at(place()))? {
             found.push(keys).map_err(|failure| failure.at(place()))?;
         }
@@ -409,7 +437,10 @@ fn pairs_of_table(context: &Context, path: &Path, found: &mut ReportedPairs) -> 
         let place = || corpus.position(record.source, record.line);
         let read = match &record.problem {
             Some(bad) => Err(Failure::from(bad.clone())),
-            None => json_keys(&String::from_utf8_lossy(&record.bytes)),
+            None => json_keys(
+                &String::from_utf8_lossy(&record.bytes),
+                escape::parse_string,
+            ),
         };
         if let Some(keys) = read.map_err(|failure| failure.at(place()))? {
             found.push(keys).map_err(|failure| failure.at(place()))?;

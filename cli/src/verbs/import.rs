@@ -81,12 +81,14 @@ struct StreamInput<'a> {
     failure: &'a RefCell<Option<Failure>>,
 }
 
-impl<'a> StreamInput<'a> {
-    fn open(
-        path: &'a Path,
-        window_bytes: u64,
-        failure: &'a RefCell<Option<Failure>>,
-    ) -> Result<Self> {
+/// A stream that was opened, decompressed.
+struct OpenedStream {
+    reader: Box<dyn Read + Send>,
+    is_compressed: bool,
+}
+
+impl OpenedStream {
+    fn open(path: &Path, window_bytes: u64) -> Result<Self> {
         let open_error = |error| Failure::from(CorpusError::open(path, error));
         let mut inner: Box<dyn BufRead + Send> = if path.as_os_str() == "-" {
             Box::new(BufReader::new(io::stdin()))
@@ -99,8 +101,6 @@ impl<'a> StreamInput<'a> {
                 .decoder(inner, window_bytes)
                 .map_err(open_error)?,
             is_compressed: compression != Compression::None,
-            path,
-            failure,
         })
     }
 }
@@ -122,7 +122,20 @@ fn import_stream(
     store: &Store,
 ) -> Result<ImportReport> {
     let failure = RefCell::new(None);
-    let input = StreamInput::open(&arguments.stream, context.memory_bytes / 2, &failure)?;
+    let path = &arguments.stream;
+    // A pipe may have nothing for long, and a signal ends the wait.
+    let opening = {
+        let (path, window_bytes) = (path.clone(), context.memory_bytes / 2);
+        move || OpenedStream::open(&path, window_bytes)
+    };
+    let mut progress = context.progress("reading");
+    let opened = context.interrupt.while_working(&mut progress, opening)?;
+    let input = StreamInput {
+        reader: opened.reader,
+        is_compressed: opened.is_compressed,
+        path,
+        failure: &failure,
+    };
     let import = store
         .import(input)
         .existing_keys(arguments.keys.rule())

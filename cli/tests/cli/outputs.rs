@@ -292,9 +292,18 @@ fn outputs_are_refused_before_anything_is_read() {
             "c" => "c.jsonl",
             word => word,
         });
-        let ran = folder.run(&words.collect::<Vec<_>>());
-        assert!(matches!(ran.code, Some(2 | 4)), "{verb} {option}: {ran:?}");
-        assert!(ran.stderr.contains(name), "{verb} {option}: {ran:?}");
+        let words: Vec<&str> = words.collect();
+        let weighed = ["--tf-idf", "--simhash", "64"];
+        // Weights by rarity take a reading of their own.
+        let can_weigh = ["build", "dedup", "eval", "report"].contains(verb) && *made != Made::Job;
+        let more = [&[][..], &weighed]
+            .into_iter()
+            .take(1 + usize::from(can_weigh));
+        for more in more {
+            let ran = folder.run(&[&words[..], more].concat());
+            assert!(matches!(ran.code, Some(2 | 4)), "{verb} {option}: {ran:?}");
+            assert!(ran.stderr.contains(name), "{verb} {option}: {ran:?}");
+        }
     }
 }
 
@@ -315,6 +324,97 @@ fn refused_run_leaves_no_output() {
             false,
         );
     }
+}
+
+/// The ends of the names of reports in every form, compressed ones too.
+#[cfg(target_os = "linux")]
+const FORMS: [&str; 8] = [
+    "tsv", "csv", "jsonl", "json", "tsv.gz", "csv.zst", "jsonl.xz", "json.bz2",
+];
+
+/// Names of files of bytes that mean something in some form, or are outside UTF-8.
+#[cfg(target_os = "linux")]
+fn odd_names() -> impl Iterator<Item = Vec<u8>> {
+    let bytes = b"\\\\\\xF#7nta\n\t\r,\"' =\xff\xfe\xc3\xa9\xe2\x80\xae\x1b\x7f";
+    let mut state = 1_u64;
+    (0..20).map(move |number| {
+        let mut name = vec![b'a' + number as u8];
+        for _ in 0..6 {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            name.push(bytes[(state >> 33) as usize % bytes.len()]);
+        }
+        name
+    })
+}
+
+/// Keys of arbitrary bytes, which are names of files, are in every form of report, and lead back into `explain` and the
+/// verbs that take a key.
+#[cfg(target_os = "linux")]
+#[test]
+fn keys_of_arbitrary_bytes_round_trip_through_every_form() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
+    use crate::support::ran;
+
+    let folder = Folder::new();
+    folder.write("t/plain", text(999));
+    let mut keys = BTreeSet::new();
+    for (number, name) in (1000..).zip(odd_names()) {
+        for end in ["", "-copy"] {
+            let key = [b"t/", &name[..], end.as_bytes()].concat();
+            std::fs::write(folder.path("").join(OsStr::from_bytes(&key)), text(number)).unwrap();
+            keys.insert(key);
+        }
+    }
+    let printed: BTreeSet<String> = keys
+        .iter()
+        .map(|key| resemblance::key_text(key).into_owned())
+        .collect();
+    let parquet = cfg!(feature = "tables").then_some("parquet");
+    let explained = FORMS.into_iter().chain(parquet).map(|form| {
+        folder
+            .run(&format!("dedup t --dry-run --report r.{form}"))
+            .expect(0);
+        let explain = format!("explain --pairs r.{form} --corpus t --format json --limit 99");
+        folder.run(&explain).expect(0).stdout
+    });
+    let explained: BTreeSet<String> = explained.collect();
+    assert_eq!(explained.len(), 1);
+    let pairs: serde_json::Value = serde_json::from_str(explained.first().unwrap()).unwrap();
+    let named =
+        |pair: &serde_json::Value| ["a", "b"].map(|side| pair[side].as_str().unwrap().to_owned());
+    let found: BTreeSet<String> = pairs.as_array().unwrap().iter().flat_map(named).collect();
+    assert_eq!(found, printed);
+    for (verb, form) in [("pairs", "csv"), ("clusters", "jsonl"), ("pairs", "json")] {
+        let listed = folder
+            .run(&[verb, "t", "--format", form, "--header"])
+            .expect(0);
+        folder.write("listed", listed.stdout);
+        let explain = "explain --pairs listed --corpus t --format json --limit 99";
+        let pairs: serde_json::Value =
+            serde_json::from_str(&folder.run(explain).expect(0).stdout).unwrap();
+        let found: BTreeSet<String> = pairs.as_array().unwrap().iter().flat_map(named).collect();
+        assert_eq!(found, printed, "{verb} {form}");
+    }
+    folder.run("build s.rsm t").expect(0);
+    for key in &printed {
+        folder.run(&["get", "s.rsm", "--escaped", key]).expect(0);
+    }
+    for (number, key) in keys.iter().enumerate() {
+        let removed = match number % 2 {
+            0 => folder.run(&["remove", "s.rsm", "--escaped", &resemblance::key_text(key)]),
+            _ => ran(folder
+                .command("remove s.rsm")
+                .arg(OsStr::from_bytes(key))
+                .output()
+                .unwrap()),
+        };
+        removed.expect(0);
+    }
+    assert_eq!(folder.count("s.rsm"), 1);
 }
 
 #[test]

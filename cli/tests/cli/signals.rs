@@ -271,3 +271,34 @@ fn progress_is_silent_without_a_terminal() {
                     resemblance: read 3, added 3, dropped 0, skipped 0, empty 0\n";
     assert_eq!(String::from_utf8(output.stderr).unwrap(), expected);
 }
+
+/// A wait for the other end of a named pipe ends with the first signal.
+#[test]
+fn signals_end_a_wait_for_a_pipe() {
+    let folder = Folder::new();
+    folder.write("c.jsonl", mixed());
+    folder.run("build s.rsm c.jsonl").expect(0);
+    let made = Command::new("mkfifo").arg(folder.path("pipe")).status();
+    assert!(made.unwrap().success());
+    for command in [
+        "dedup c.jsonl -o pipe",
+        "dedup c.jsonl --dry-run --report pipe",
+        "export s.rsm -o pipe",
+        "import s.rsm pipe",
+        "explain --pairs pipe --corpus c.jsonl",
+        "pairs pipe",
+    ] {
+        let mut child = folder.command(command).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(500));
+        assert!(child.try_wait().unwrap().is_none(), "{command}");
+        send("-TERM", &child);
+        let start = Instant::now();
+        while child.try_wait().unwrap().is_none() {
+            if start.elapsed() > Duration::from_secs(20) {
+                child.kill().unwrap();
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        assert_eq!(child.wait().unwrap().code(), Some(143), "{command}");
+    }
+}
