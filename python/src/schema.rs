@@ -300,7 +300,7 @@ pub(crate) fn weighted_features(weights: &Bound<'_, PyDict>) -> PyResult<Vec<(Ve
 impl Schema {
     #[new]
     #[pyo3(signature = (*, text=None, minhash=None, simhash=None, containment=None, near="any",
-        seed=None, expected_documents=None, empty_documents="distinct", html=false))]
+        seed=None, expected_documents=None, empty_documents="distinct", html=false, exact=false))]
     fn create(
         py: Python<'_>,
         text: Option<TextFields>,
@@ -312,6 +312,7 @@ impl Schema {
         expected_documents: Option<u64>,
         empty_documents: &str,
         html: bool,
+        exact: bool,
     ) -> PyResult<Self> {
         let mark = html.then(|| HtmlExtractor::CURRENT.seed());
         if html && (text.is_none() || seed.is_some_and(|seed| Some(seed) != mark)) {
@@ -331,6 +332,7 @@ impl Schema {
             seed,
             expected_documents
         );
+        let builder = if exact { builder.exact() } else { builder };
         // Choosing bands takes a moment.
         let schema = py.detach(|| builder.build()).or_raise(py)?;
         Self::new(py, schema)
@@ -592,6 +594,12 @@ impl Schema {
         name_of(&EMPTY, &self.parts.schema.empty_documents())
     }
 
+    /// True if stores keep the sets of all features, which decide similarities instead of estimates.
+    #[getter]
+    fn exact(&self) -> bool {
+        self.parts.schema.is_exact()
+    }
+
     /// True if features have weights by their rarity in a corpus.
     #[getter]
     fn is_weighted(&self) -> bool {
@@ -672,6 +680,9 @@ impl Schema {
         }
         if let Some(empty) = self.empty_documents().filter(|empty| *empty != "distinct") {
             parts.push(format!("empty_documents={empty:?}"));
+        }
+        if self.exact() {
+            parts.push("exact=True".into());
         }
         let weights = match self.is_weighted() {
             true => ".with_weights(...)",

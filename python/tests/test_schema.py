@@ -29,6 +29,7 @@ SCHEMAS = [
     ),
     rs.Schema(text=rs.Text.code(4), minhash=rs.MinHash(128, kind="one-pass", value_bits=8)),
     rs.Schema(text=rs.Text.words(2), minhash=rs.MinHash(64, kind="bottom-k")),
+    rs.Schema(text=rs.Text.words(2), minhash=rs.MinHash(64), exact=True),
     rs.Schema(text=rs.Text.words(2), minhash=rs.MinHash(64, kind="weighted")),
     rs.Schema(text=rs.Text.words(2), minhash=rs.MinHash(64, kind="probability")),
     rs.Schema(minhash=rs.MinHash(64, kind="external", value_bits=16)),
@@ -51,6 +52,15 @@ def test_a_schema_travels(schema: rs.Schema) -> None:
     assert eval(repr(schema), vars(rs)) == schema
     assert hash(eval(repr(schema), vars(rs))) == hash(schema)
     assert len({schema, rs.Schema.from_bytes(schema.to_bytes())}) == 1
+
+
+def test_an_exact_store_needs_no_texts() -> None:
+    schema = rs.Schema(text=rs.Text.words(1), minhash=rs.MinHash(64, threshold=0.5), exact=True)
+    assert schema.exact and not SCHEMAS[0].exact
+    with rs.Store.in_memory(schema) as store:
+        store.insert("a", "a b c d e f g h i j")
+        (found,) = store.query("b c d e f g h i j k")
+        assert (found.similarity, found.is_exact) == (9 / 11, True)
 
 
 def test_schemas_differ() -> None:

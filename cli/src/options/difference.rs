@@ -56,6 +56,7 @@ fn parts(schema: &Schema) -> Vec<(&'static str, String)> {
         ("--distance", written(simhash.map(|s| s.max_distance()))),
         ("--tables", written(simhash)),
         ("--containment", written(schema.containment())),
+        ("--exact", written(schema.is_exact())),
         ("--expected", written(schema.expected_documents())),
         // With HTML it is not a separate option.
         ("--seed", written(html.is_none().then(|| schema.seed()))),
@@ -83,6 +84,7 @@ pub(super) fn schema_part(schema: &Schema, option: &str) -> String {
         }
         "--tables" => or_none(simhash.map(|s| s.to_string()), "SimHash"),
         "--containment" => or_none(schema.containment().map(|c| c.to_string()), "containment"),
+        "--exact" => "no exact sets".into(),
         "--expected" => format!("{} expected documents", schema.expected_documents()),
         "--seed" => format!("seed {}", schema.seed()),
         "--tf-idf" => "no document frequencies".into(),

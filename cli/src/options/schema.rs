@@ -32,6 +32,15 @@ pub(crate) enum EmptyOption {
     Alike,
 }
 
+impl From<EmptyOption> for EmptyDocuments {
+    fn from(option: EmptyOption) -> Self {
+        match option {
+            EmptyOption::Distinct => Self::Distinct,
+            EmptyOption::Alike => Self::Alike,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum KindOption {
     /// Minima of K hash functions
@@ -164,6 +173,10 @@ pub(crate) struct SchemaOptions {
     /// Keep the position of each kept shingle, so that contain can locate shared passages without --texts
     #[arg(long, requires = "containment")]
     positions: bool,
+    /// Keep the hashes of all features of each document, about 5 bytes each: every similarity of the store is then exact,
+    /// without --texts. Needs MinHash other than external
+    #[arg(long)]
+    exact: bool,
     /// Explicit permuted tables: groups of S blocks of which any R lead, such as 5,2 for ten tables, or 3,2+2,2+2,2
     /// [default of --distance: the largest at which the tables find all fingerprints]
     #[arg(long, value_name = "S,R+...")]
@@ -264,6 +277,9 @@ impl SchemaOptions {
         if let Some(containment) = self.containment() {
             schema = schema.containment(containment);
         }
+        if self.exact {
+            schema = schema.exact();
+        }
         if let Some(number) = self.expected {
             schema = schema.expected_documents(number);
         }
@@ -279,12 +295,8 @@ impl SchemaOptions {
             Some(NearOption::Any) => schema = schema.near(Combine::Any),
             Some(NearOption::Both) => schema = schema.near(Combine::Both),
         }
-        match self.empty {
-            None => {}
-            Some(EmptyOption::Distinct) => {
-                schema = schema.empty_documents(EmptyDocuments::Distinct);
-            }
-            Some(EmptyOption::Alike) => schema = schema.empty_documents(EmptyDocuments::Alike),
+        if let Some(empty) = self.empty {
+            schema = schema.empty_documents(empty.into());
         }
         self.weighable(schema.build()?)
     }
@@ -400,6 +412,10 @@ impl SchemaOptions {
                 "--containment",
                 self.containment(),
                 schema.and_then(Schema::containment),
+            ),
+            (
+                "--exact",
+                self.exact.then(|| schema.is_some_and(Schema::is_exact)),
             ),
             ("--expected", self.expected.map(|_| false)),
             agreement("--seed", self.seed, schema.map(Schema::seed)),

@@ -1,6 +1,8 @@
 //! The option that decides whether similarities are estimates, or computed from the features of
 //! texts.
 
+use std::path::Path;
+
 use clap::{Args, ValueEnum};
 use resemblance::Schema;
 use resemblance::schema::MinHashKind;
@@ -36,10 +38,39 @@ impl VerifyOptions {
         self.verify == Some(VerifyOption::Exact)
     }
 
-    /// Returns true if similarities are to be exact where texts are available. Distances are exact
-    /// anyway. Weighted similarities, and those of a search with a budget, which looks for an
+    /// Fails if estimates are requested of an exact schema.
+    fn must_suit_exact(self) -> Result<()> {
+        match self.verify {
+            Some(VerifyOption::Estimate) => Err(Failure::usage(
+                "--verify estimate does not go with an exact schema, whose similarities are all exact",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Fails if a store, which has no texts, cannot compare as it is asked to.
+    pub(crate) fn must_suit_store(self, store: &Path, schema: &Schema) -> Result<()> {
+        if schema.is_exact() {
+            return self.must_suit_exact();
+        }
+        match self.asks_for_exact() {
+            true => Err(Failure::usage(format!(
+                "--verify exact needs the texts, and {} is a store, which has none",
+                store.display()
+            ))
+            .with_note("give its corpus")),
+            false => Ok(()),
+        }
+    }
+
+    /// Returns true if the features of texts are to be kept, so that similarities are exact. Distances are exact
+    /// anyway, and so is an exact schema. Weighted similarities, and those of a search with a budget, which looks for an
     /// identical signature first, are estimates; requesting exact ones is an error.
     pub(crate) fn is_exact(self, schema: &Schema, has_budget: bool) -> Result<bool> {
+        if schema.is_exact() {
+            // The sets of the schema decide, and nothing else has to be kept.
+            return self.must_suit_exact().map(|()| false);
+        }
         match self.verify {
             Some(VerifyOption::Estimate) => Ok(false),
             Some(VerifyOption::Exact) => {

@@ -98,13 +98,6 @@ impl Subject {
         options: &JoinOptions,
         reading: &ReadOptions,
     ) -> Result<Self> {
-        if options.verify.asks_for_exact() {
-            return Err(Failure::usage(format!(
-                "--verify exact needs the texts, and {} is a store, which has none",
-                path.display()
-            ))
-            .with_note("give its corpus"));
-        }
         if reading.job.is_some() || reading.sample.is_some() {
             return Err(Failure::usage(format!(
                 "--job and --sample need a corpus, and {} is a store",
@@ -112,6 +105,7 @@ impl Subject {
             )));
         }
         let store = open_to_read(context, path)?;
+        options.verify.must_suit_store(path, store.schema())?;
         options.schema.must_agree(store.schema())?;
         options.bounds.must_be_found(store.schema())?;
         options.by.must_suit(store.schema())?;

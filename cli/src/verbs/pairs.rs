@@ -56,7 +56,8 @@ pub(crate) fn pairs(context: &Context, arguments: &PairsArguments) -> Result<Out
         sorted_pairs(verify_exact(join, features).run()?, sorter, &joining)
     })?;
 
-    let name = similarity_name(subject.features.is_some());
+    let is_exact = subject.features.is_some() || subject.documents.schema().is_exact();
+    let name = similarity_name(is_exact);
     let [similarity, distance] = nearness_columns(subject.documents.schema(), name);
     let columns = vec![
         Column::of("key_a", ColumnKind::Document),

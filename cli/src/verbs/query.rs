@@ -254,11 +254,12 @@ pub(crate) fn query(context: &Context, arguments: &QueryArguments) -> Result<Out
         }
         None => matches_of_text(context, arguments, &snapshot, question, known.as_ref())?,
     };
-    let columns = columns(arguments, &snapshot, known.is_some());
+    let is_exact = known.is_some() || store.schema().is_exact();
+    let columns = columns(arguments, &snapshot, is_exact);
     let mut results = Results::new(arguments.format.layout(), columns)?;
     let found = !matches.is_empty();
     for found in matches {
-        results.row(&match_values(None, &found, known.is_some()))?;
+        results.row(&match_values(None, &found, is_exact))?;
     }
     results.finish()?;
     Ok(Outcome::found(found))
@@ -493,7 +494,7 @@ fn query_corpus(
     question: Question,
     known: Option<FeatureSets>,
 ) -> Result<Outcome> {
-    let is_exact = known.is_some();
+    let is_exact = known.is_some() || snapshot.schema().is_exact();
     let corpus = Arc::new(resolve_corpus(
         context,
         &arguments.corpus,

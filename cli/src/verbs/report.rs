@@ -182,7 +182,7 @@ fn find(context: &Context, arguments: &ReportArguments) -> Result<(Findings, Bit
     let (dropped, dropped_numbers) = find_dropped(&context.repeated(), choices, &basis)?;
     let found = Findings {
         collected,
-        is_exact: basis.is_exact,
+        is_exact: basis.is_exact || basis.schema.is_exact(),
         bands,
         clusters,
         dropped,

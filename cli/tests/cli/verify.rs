@@ -182,3 +182,66 @@ fn add_with_exact_verification_agrees_with_dedup() {
         assert_eq!(folder.count(store), kept);
     }
 }
+
+/// Returns the fields of each line behind the keys, by the keys.
+fn by_keys(stdout: &str) -> BTreeSet<(String, String, String)> {
+    let fields =
+        |[a, b, similarity]: [&str; 3]| (a.to_owned(), b.to_owned(), similarity.to_owned());
+    rows(stdout).into_iter().map(fields).collect()
+}
+
+#[test]
+fn exact_store_answers_without_texts_as_texts_do() {
+    let folder = Folder::new();
+    folder.write("c.jsonl", around_the_threshold());
+    folder.run("build e.rsm c.jsonl --exact").expect(0);
+    let of_texts = by_keys(&folder.run("pairs c.jsonl --verify exact").expect(0).stdout);
+    let of_store = folder.run("pairs e.rsm --header").expect(0).stdout;
+    let (header, lines) = of_store.split_once('\n').unwrap();
+    assert_eq!(header, "key_a\tkey_b\tsimilarity");
+    assert_eq!(by_keys(lines), of_texts);
+    let clusters = followers(&folder.run("clusters e.rsm").expect(0).stdout);
+    assert_eq!(
+        clusters,
+        followers(&folder.run("clusters c.jsonl").expect(0).stdout)
+    );
+
+    // The third of each family is far from the first, by whatever its estimate is.
+    let of_kind = |kind: &str| -> String {
+        let corpus = around_the_threshold();
+        let lines = corpus
+            .lines()
+            .filter(|line| line.contains(&format!("-{kind}\"")));
+        lines.map(|line| line.to_owned() + "\n").collect()
+    };
+    folder.write("a.jsonl", of_kind("a"));
+    folder.write("far.jsonl", of_kind("c"));
+    folder.run("build a.rsm a.jsonl --exact").expect(0);
+    folder
+        .run("dedup far.jsonl --against a.rsm -o new.jsonl")
+        .expect(0)
+        .says(&["kept 60, dropped 0"]);
+    folder.run("query a.rsm --corpus far.jsonl").expect(1);
+    folder.run("add a.rsm far.jsonl --if-new").expect(0);
+    folder.run("add a.rsm c.jsonl --if-new").expect(0);
+    folder.run("check a.rsm").expect(0);
+    let found = folder.run("query e.rsm --key 1000-a").expect(0).stdout;
+    assert!(
+        found.lines().all(|line| line.ends_with("	exact")),
+        "{found}"
+    );
+
+    folder
+        .run("pairs e.rsm --verify estimate")
+        .expect(2)
+        .says(&["exact schema"]);
+    folder.run("pairs e.rsm --verify exact").expect(0);
+    folder
+        .run("build s.rsm c.jsonl --simhash 64 --exact")
+        .expect(2);
+    folder.run("build p.rsm c.jsonl").expect(0);
+    folder
+        .run("pairs p.rsm --exact")
+        .expect(2)
+        .says(&["--exact: the store has no exact sets"]);
+}

@@ -157,8 +157,8 @@ impl Default for ContentRule {
 }
 
 impl ContentRule {
-    /// Creates the rule of a schema. If `is_exact`, signatures alone are not accepted, because
-    /// exact similarities need features.
+    /// Creates the rule of a schema. If `is_exact`, or the schema is, signatures alone are not accepted,
+    /// because exact similarities need features.
     pub fn new(schema: &Schema, is_exact: bool) -> Self {
         let kind = schema.minhash().map(|minhash| minhash.kind());
         Self {
@@ -166,7 +166,7 @@ impl ContentRule {
             takes_features: kind.map_or(!schema.has_external_fingerprints(), |kind| {
                 kind != MinHashKind::External
             }),
-            takes_signatures: !is_exact,
+            takes_signatures: !is_exact && !schema.is_exact(),
             html: HtmlExtractor::of(schema),
             min_shingles: None,
             schema: Some(schema.clone()),

@@ -47,7 +47,8 @@ impl DedupOutputs {
         let paths = arguments.paths();
         let targets = DedupFiles::choose(kept_target(arguments, corpus)?, &paths, corpus)?;
         must_take_columns(arguments, corpus, &basis.schema)?;
-        let report = targets.report(&paths, corpus, &basis.schema, basis.is_exact)?;
+        let is_exact = basis.is_exact || basis.schema.is_exact();
+        let report = targets.report(&paths, corpus, &basis.schema, is_exact)?;
         // A dry run refuses what could not be written, too.
         let verdicts = DedupVerdicts::new(arguments.verdicts.as_deref(), arguments.force, corpus)?
             .filter(|_| !arguments.dry_run);
