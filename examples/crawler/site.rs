@@ -91,7 +91,7 @@ impl Site {
             return article(path.strip_prefix("story/")?, Form::Copy);
         }
         let path = url.strip_prefix(HOME)?;
-        // Whoever asks, and how: the answer is the same.
+        // The query does not change the answer.
         let path = path.split_once('?').map_or(path, |(path, _)| path);
         let mut parts = path.split('/');
         match (parts.next()?, parts.next(), parts.next()) {

@@ -31,8 +31,8 @@ mod waiting;
 use pyo3::prelude::*;
 
 /// The classes and functions that the package exports.
-// An interpreter without a global lock enables it when it imports this module: nobody has tested it
-// without.
+// An interpreter without a global lock enables that lock when it imports this module. The module
+// has not been tested without it.
 #[pymodule(gil_used = true)]
 mod _native {
     #[pymodule_export]

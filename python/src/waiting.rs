@@ -164,7 +164,7 @@ pub(crate) fn in_background<T: Send + 'static>(
     let own = link.clone();
     let (sender, receiver) = sync_channel(1);
     let thread = spawn(move || {
-        // Nobody may be there any more.
+        // The caller may have stopped waiting.
         let _ = sender.send(work(&own));
     })?;
     let receiver = Mutex::new(receiver);

@@ -55,7 +55,7 @@ impl<C, A> Drop for Follower<C, A> {
 
 /// The part that falls to a thread which queues a request.
 pub(super) enum Joined<C, A> {
-    /// Nobody led: this thread leads now, and has its request back.
+    /// The queue had no leader: this thread leads now, and gets its request back.
     Leads(C),
     /// Another thread leads: the reply arrives here.
     Waits(Arc<ReplySlot<A>>),

@@ -357,7 +357,7 @@ impl Writer {
         );
         let (dropped, deleted) = self.clear_tombstones(&output)?;
         let documents: u64 = advance.inputs.iter().map(|run| run.documents).sum();
-        // Nobody has compared the descriptors of the file with its tombstones.
+        // The descriptors of the file have not been compared with its tombstones.
         let left = documents.checked_sub(dropped);
         output.documents = left.ok_or_else(|| {
             let place = format!("table runs, runs {inputs:?}");

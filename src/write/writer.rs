@@ -217,7 +217,7 @@ impl Writer {
         // Merges do not concern documents that are in no run.
         let kept = position.map_or(Ok(0), |position| self.mean_kept(position))?;
         self.note_moved(kept)?;
-        // Nobody has counted the other rows: here it is the file that may contradict itself.
+        // The other rows have not been counted: if this fails, the file contradicts itself.
         let documents = self.state.documents.checked_sub(1);
         self.state.documents = documents
             .ok_or_else(|| Error::corrupt("table meta, row state", "more rows than documents"))?;

@@ -105,7 +105,7 @@ pub(crate) fn refused<T>(result: Result<T, impl Into<Error>>, name: &str) {
     }
 }
 
-/// That the invariants of the file hold. Nobody may have it open.
+/// Checks that the invariants of the file hold. The file must not be open.
 pub(crate) fn check_clean(path: &std::path::Path) {
     let report = Store::check(path).run().unwrap();
     assert!(report.is_clean(), "{:#?}", report.problems);

@@ -1,9 +1,9 @@
 //! Stores on disks that crash and fail: nothing acknowledged is lost, nothing is ever half there.
 //!
-//! A workload is run on a disk that notes every change. At one in 13 points of it, at every point with
-//! `RESEMBLANCE_TESTS=all`, the images that a crash could leave are opened. `RESEMBLANCE_CRASHES=n` runs n larger
-//! workloads of each kind, and takes more images of each point; `RESEMBLANCE_LONG=1` lets every call to a disk fail in
-//! every way.
+//! A workload runs on a disk that records every change. At one in 13 points of it, at every point
+//! with `RESEMBLANCE_TESTS=all`, the images that a crash could leave are opened.
+//! `RESEMBLANCE_CRASHES=n` runs n larger workloads of each kind, and takes more images of each
+//! point; `RESEMBLANCE_LONG=1` lets every call to a disk fail in every way.
 
 mod disk;
 mod examine;

@@ -327,7 +327,7 @@ fn children_of_a_killed_writer_keep_its_lock_and_are_named() {
     running.kill().unwrap();
     running.wait().unwrap();
     let child = fs::read_to_string(&noted).unwrap();
-    // Whoever reads is not kept from it.
+    // A reader can still open it.
     let reader = Store::open_read_only(&path).unwrap();
     assert!(reader.snapshot().unwrap().contains("kept").unwrap());
     let refused = impatient().open(&path).err().unwrap();

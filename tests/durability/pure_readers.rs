@@ -1,4 +1,5 @@
-//! Whoever only reads a store changes no byte of its file: `check`, and every handle for reading.
+//! Reading a store changes no byte of its file: this is tested for `check` and every handle for
+//! reading.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;

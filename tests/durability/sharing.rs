@@ -241,7 +241,7 @@ fn reader_in_a_child() {
         let seen = follow_for(&store, soon.elapsed().as_nanos() as u64, soon);
         let held = store.snapshot().unwrap();
         println!("{}.", seen.last);
-        // Whoever stops this process now stops it outside of the lock of the head.
+        // A process that stops this one now stops it outside of the lock of the head.
         std::thread::sleep(Duration::from_millis(50));
         if let Err(error) = check_old(&held) {
             assert!(matches!(error, Error::Closed { .. }), "{error}");

@@ -53,7 +53,7 @@ impl Stage {
         names.collect()
     }
 
-    /// That there is no other file, and that the store has these documents.
+    /// Checks that there is no other file, and that the store has these documents.
     fn assert_alone(&self, documents: u32) {
         assert_eq!(self.names(), HashSet::from(["store.rsm".into()]));
         check_clean(&self.place.store());

@@ -266,7 +266,7 @@ impl Place {
     }
 }
 
-/// That all of them were new.
+/// Checks that all of them were new.
 fn must_be_new(answers: &[Novelty]) -> std::result::Result<(), String> {
     match answers
         .iter()

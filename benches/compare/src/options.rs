@@ -62,7 +62,7 @@ pub struct Options {
     pub alone: Option<String>,
     /// True if another process schedules this one.
     pub turns: bool,
-    /// What this process does beside others, if another one started it for that.
+    /// The work of this process, if another one started it as one of several.
     pub work: Option<String>,
     pub folder: PathBuf,
 }

@@ -1,5 +1,5 @@
-//! One store, several processes: durable inserts of documents unless they are near-duplicates, beside
-//! other engines, and a writer beside readers.
+//! One store and several processes: durable inserts of documents that are not near-duplicates,
+//! compared with other engines, and a writer together with readers.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -24,25 +24,25 @@ const FORM: Form = Form::Records;
 
 const BASE_DOCUMENTS: u64 = 100_000;
 
-/// How long any process waits for its turn, in every engine.
+/// The maximum time that a process waits for its turn, in every engine.
 pub const WAIT: Duration = Duration::from_secs(60);
 
-/// The estimate from which two documents are near-duplicates: the default of the schema.
+/// The minimum estimate of two near-duplicates: the default of the schema.
 const THRESHOLD: f64 = 0.8;
 
-/// A reader takes a snapshot and asks one question, then rests for this long.
+/// The time for which a reader rests after it has taken a snapshot and asked one question.
 const READER_REST: Duration = Duration::from_millis(1);
 
-/// Between the commits of a writer that commits 100 times a second.
+/// The time between the commits of a writer that commits 100 times a second.
 const WRITER_REST: Duration = Duration::from_millis(10);
 
-/// What several processes share.
+/// A store or database that several processes share.
 pub trait Shared {
     /// Inserts a batch durably.
     fn load(&mut self, batch: &Batch) -> Result<()>;
 
-    /// Inserts a document unless a near-duplicate is there, and returns whether it did. Durable, and
-    /// atomic among all processes.
+    /// Inserts a document unless it has a stored near-duplicate. Returns whether it did. The insert
+    /// is durable, and atomic among all processes.
     fn insert_if_new(&mut self, key: &str, signature: &Signature, codes: &[u64]) -> Result<bool>;
 }
 
@@ -61,7 +61,7 @@ impl Shared for Store {
     }
 }
 
-/// Whether a stored signature, as little-endian values, is a near-duplicate.
+/// Returns whether a stored signature, as little-endian values, is a near-duplicate.
 pub fn is_near(signature: &Signature, stored: &[u8]) -> bool {
     let values = signature.minhash().unwrap_or_default();
     let pairs = values.iter().zip(stored.chunks_exact(4));
@@ -69,18 +69,18 @@ pub fn is_near(signature: &Signature, stored: &[u8]) -> bool {
     equal.count() as f64 >= THRESHOLD * values.len() as f64
 }
 
-/// What one process does.
+/// The work of one process.
 #[derive(Clone, Serialize, Deserialize)]
 enum Work {
-    /// Inserts every `processes`th place of the list of documents, from `first` on.
+    /// Inserts every `processes`th document of the list, from place `first` on.
     Insert { first: u64, processes: u64 },
-    /// Commits new documents, one a commit, resting in between.
+    /// Commits new documents, one in each commit, and rests in between.
     Write { rest: Duration },
-    /// Takes snapshots and asks until the input ends.
+    /// Takes snapshots and asks questions until the input ends.
     Read,
 }
 
-/// What one process reports.
+/// The report of one process.
 #[derive(Default, Serialize, Deserialize)]
 struct Report {
     inserted: u64,
@@ -144,7 +144,8 @@ fn insert(options: &Options, base: u64, processes: u64, outcome: &mut Outcome) -
     Ok(())
 }
 
-/// A writer beside 0, 1 and 8 readers, and readers beside a writer that rests and without one.
+/// Measures a writer beside 0, 1 and 8 readers, and readers beside a writer that rests and without
+/// one.
 fn read_and_write(options: &Options, base: u64, outcome: &mut Outcome) -> Result<()> {
     for readers in [0, 1, 8] {
         for rest in [Duration::ZERO, WRITER_REST] {
@@ -196,7 +197,7 @@ fn add_latencies(outcome: &mut Outcome, label: &str, mut latencies: Vec<Duration
     }
 }
 
-/// A store with the base in it, removed at the end.
+/// A store that contains the base. It is removed at the end.
 struct Place {
     folder: tempfile::TempDir,
     engine: String,
@@ -239,10 +240,10 @@ struct Worker {
     output: BufReader<std::process::ChildStdout>,
 }
 
-/// However the measurement ends, no process stays behind.
+/// Ends the process, however the measurement ends.
 impl Drop for Worker {
     fn drop(&mut self) {
-        // Neither fails unless the process is gone, which is what is wanted.
+        // Both fail only if the process has already ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -262,7 +263,7 @@ impl Worker {
         Ok(input.write_all(b"\n")?)
     }
 
-    /// Tells a reader to stop, waits for any process to finish, and returns what it did.
+    /// Asks a reader to stop, waits for the process to finish, and returns its report.
     fn report(mut self) -> Result<Report> {
         drop(self.child.stdin.take());
         Ok(serde_json::from_str(&self.line()?)?)
@@ -290,7 +291,8 @@ fn open(engine: &str, folder: &Path) -> Result<Box<dyn Shared>> {
     })
 }
 
-/// The documents that processes insert come after the base and are like no other.
+/// Returns the number of a document that a process inserts. These documents come after the base and
+/// resemble no other.
 fn number(options: &Options, place: u64) -> u64 {
     let base = options.base.unwrap_or(BASE_DOCUMENTS);
     (base + place) * 10
@@ -317,7 +319,8 @@ fn wait_for_start() -> Result<()> {
 fn insert_alone(engine: &str, options: &Options, first: u64, processes: u64) -> Result<Report> {
     let mut shared = open(engine, &options.folder)?;
     let mut documents = Vec::new();
-    // Equal documents are neighbors in the list, so that different processes insert them at once.
+    // Equal documents are neighbors in the list, so that different processes insert them at the
+    // same time.
     for place in (first..2 * options.singles).step_by(usize::try_from(processes)?) {
         let signature = FORM.signature(number(options, place / 2));
         let codes = FORM.codes(&signature);
@@ -364,7 +367,7 @@ fn read_alone(engine: &str, options: &Options) -> Result<Report> {
     let (ended, mut report) = (AtomicBool::new(false), Report::default());
     std::thread::scope(|scope| -> Result<()> {
         scope.spawn(|| {
-            // Zero bytes and an error both mean that nobody waits any more.
+            // Zero bytes and an error both mean that the parent has stopped waiting.
             let _ = std::io::stdin().read_line(&mut String::new());
             ended.store(true, Ordering::Relaxed);
         });

@@ -111,7 +111,8 @@ pub(crate) fn make_folder(path: &Path) -> Result<()> {
     std::fs::create_dir_all(path).map_err(|e| cannot_write(path, &e))
 }
 
-/// Makes a folder that the command works in, which may lie in one that is read, as folders of jobs are passed over.
+/// Makes a folder that the command works in. It may lie in a folder that is read: reading skips the
+/// folders of jobs.
 pub(crate) fn open_folder(path: &Path) -> Result<()> {
     must_be_local(path)?;
     guard::must_not_be_a_store(path)?;

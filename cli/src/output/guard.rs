@@ -350,7 +350,7 @@ pub(super) fn open_output(path: &Path, is_folder: bool) -> Result<()> {
     Ok(())
 }
 
-/// Takes note of an output that gets its name when it is complete.
+/// Records that an output has been begun. It gets its name when it is complete.
 pub(super) fn begin_output(path: &Path, is_store: bool) {
     let named = NamedOutput {
         shown: path.to_path_buf(),
@@ -360,7 +360,7 @@ pub(super) fn begin_output(path: &Path, is_store: bool) {
     guarded().get_or_insert_default().named.push(named);
 }
 
-/// Takes note that an output has its name.
+/// Records that an output has its name.
 pub(super) fn complete_output(path: &Path) {
     let mut guard = guarded();
     let named = guard.iter_mut().flat_map(|guarded| &mut guarded.named);
@@ -369,7 +369,7 @@ pub(super) fn complete_output(path: &Path) {
     }
 }
 
-/// Takes note that a part of the results is on standard output.
+/// Records that a part of the results is on standard output.
 pub(super) fn print_part() {
     guarded().get_or_insert_default().has_printed = true;
 }

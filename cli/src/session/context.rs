@@ -30,7 +30,7 @@ pub(crate) struct Context {
     /// The value of `--temp-dir`, if it was given.
     pub(crate) given_temp_dir: Option<PathBuf>,
     pub(crate) store_options: StoreOptions,
-    /// The files that --skip-unreadable has passed over.
+    /// The files that --skip-unreadable has skipped.
     pub(crate) unreadable: Arc<Mutex<BTreeSet<String>>>,
     /// True if the file system has no locks, so that none is needed.
     pub(crate) is_without_lock: bool,
@@ -134,7 +134,8 @@ impl Context {
         })
     }
 
-    /// Names what --skip-unreadable has passed over. Returns true if that is anything.
+    /// Prints the names of the files that --skip-unreadable has skipped. Returns true if there are
+    /// any.
     pub(crate) fn print_unreadable(&self) -> bool {
         let unreadable = self
             .unreadable

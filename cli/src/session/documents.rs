@@ -77,11 +77,12 @@ struct ShingleCounts {
     short: AtomicU64,
 }
 
-/// Fewer texts are no sample of a corpus.
+/// The minimum number of texts in a sample of a corpus.
 const MIN_COUNTED_TEXTS: u64 = 20;
 
-/// Texts are looked at as far as this. Of a language with spaces there are more shingles than two, and one without
-/// has none after a longer part.
+/// The lengths of the parts of a text in which shingles are counted. The short part of a text with
+/// spaces has at least two shingles. The long part is for the others: a text without spaces that
+/// has none in it has none at all.
 const LOOKED_AT_BYTES: [usize; 2] = [256, 4096];
 
 impl ShingleCounts {
@@ -146,7 +147,7 @@ pub(crate) struct CorpusDocuments<T> {
 }
 
 impl<T: Send + 'static> CorpusDocuments<T> {
-    /// Starts the threads. The first `skip` records are passed over unseen.
+    /// Starts the threads. Skips the first `skip` records without processing them.
     pub(crate) fn start(
         context: &Context,
         task: &'static str,
@@ -704,7 +705,7 @@ impl KeyLedger {
         }
     }
 
-    /// Takes note of an id; true if an earlier file has it.
+    /// Records an id. Returns true if an earlier file has it.
     pub(super) fn is_of_earlier_source(&mut self, source: usize, id: &[u8]) -> bool {
         let mut hasher = DefaultHasher::new();
         id.hash(&mut hasher);

@@ -1,5 +1,5 @@
-//! A job: a folder that keeps the results for the files of a corpus that were read to their end, so
-//! that a run that was stopped continues behind them.
+//! A job: a folder that keeps the results for each completely read file of a corpus. A run that was
+//! stopped continues after these files.
 
 use std::collections::BTreeMap;
 use std::fs::{File, TryLockError};

@@ -1,7 +1,7 @@
 //! One thread reads batches, workers work on them, and the caller takes the results in order.
 //!
-//! A batch is read only once the caller has begun an earlier one: a slow batch cannot make quick
-//! ones pile up behind it.
+//! The reader reads a further batch only once the caller has begun an earlier one. Quick batches
+//! therefore cannot pile up behind a slow one.
 
 use crate::failure::{Failure, Result};
 use std::collections::BTreeMap;
@@ -53,9 +53,9 @@ struct ReadState {
     is_stopped: AtomicBool,
 }
 
-/// The records that have been read since the last batch. The reader fills it. Whoever takes the records
-/// out sends them to the workers: the reader when the batch is complete, the caller when nothing else is
-/// on its way. A pipe that pauses must not keep documents from being worked on.
+/// The records that have been read since the last batch. The reader fills it. The reader sends them
+/// to the workers when the batch is complete. The caller sends them when no other batch is being
+/// processed, so that documents do not wait for a pipe that pauses.
 struct OpenBatch<R> {
     records: Vec<R>,
     bytes: usize,

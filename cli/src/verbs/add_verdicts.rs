@@ -21,7 +21,7 @@ pub(super) struct AdditionVerdicts {
 
 impl AdditionVerdicts {
     /// Opens the table of verdicts for the only source of a corpus, which is then read from the
-    /// first row without a verdict. Repairs first what a run that was killed has left behind.
+    /// first row without a verdict. First repairs the table if an earlier run was killed.
     pub(super) fn open(
         context: &Context,
         name: &str,
@@ -48,7 +48,7 @@ impl AdditionVerdicts {
         })
     }
 
-    /// Takes note of what became of a row.
+    /// Records the verdict on a row.
     pub(super) fn take(&mut self, row: u64, key: &[u8], novelty: &Novelty) -> Result<()> {
         let document = novelty.id().get();
         let verdict = Verdict {

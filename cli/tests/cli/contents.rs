@@ -61,7 +61,7 @@ impl Folder {
         copy
     }
 
-    /// That `check` finds nothing wrong.
+    /// Checks that `check` finds nothing wrong.
     #[track_caller]
     pub fn is_sound(&self, store: &str) {
         self.run(&["check", store]).expect(0);

@@ -359,7 +359,7 @@ fn job_folder_refuses_another_job_and_rebuilds_damaged_files() {
     folder.run(texts).expect(2).says(&["a.txt is one text"]);
 }
 
-/// A job among the files of its corpus is no part of it.
+/// A job among the files of its corpus is not read as one of them.
 #[test]
 fn job_folder_inside_the_corpus_is_not_read() {
     let folder = Folder::new();

@@ -407,7 +407,7 @@ const SLIPS: [fn(&mut MergeChunk, usize); 5] = [
             (!last(blocks, at)).then_some(blocks[at])
         });
     },
-    // One block in fifty is taken for another input's.
+    // One block in fifty is attributed to another input.
     |chunk, inputs| {
         forge(chunk, |blocks, at| {
             let mut block = blocks[at];
@@ -417,7 +417,7 @@ const SLIPS: [fn(&mut MergeChunk, usize); 5] = [
             Some(block)
         });
     },
-    // One block in fifty is no input's.
+    // One block in fifty is attributed to an input that does not exist.
     |chunk, _| {
         forge(chunk, |blocks, at| {
             let mut block = blocks[at];

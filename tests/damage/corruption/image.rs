@@ -22,7 +22,7 @@ pub(crate) const NOTE: usize = 336;
 #[derive(Clone, Debug)]
 pub(crate) struct Image {
     base: Arc<Vec<u8>>,
-    /// The bytes of the base that are still there: behind them are zeros.
+    /// The number of bytes of the base that are still there. Zeros follow.
     base_bytes: usize,
     changed: BTreeMap<usize, Box<[u8]>>,
     len: usize,
@@ -42,7 +42,7 @@ impl Image {
         self.len
     }
 
-    /// `None` if some of them are behind the end.
+    /// Returns `None` if some of them are beyond the end.
     pub(crate) fn bytes(&self, range: Range<usize>) -> Option<Vec<u8>> {
         let mut bytes = vec![0; range.len()];
         self.read(range.start, &mut bytes).ok().map(|()| bytes)

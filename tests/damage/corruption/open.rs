@@ -144,7 +144,7 @@ impl Episode<'_> {
         let allowed = if is_inserted { &both[..1] } else { &both[..] };
         self.read("after inserting", allowed, &store);
         drop(store);
-        // Without a clean end a damaged last commit is taken for one that was not all written.
+        // Without a clean end, the engine takes a damaged last commit for an incomplete one.
         let flags = self.file.image.read().unwrap().bytes(9..10).unwrap()[0];
         let is_closed = flags & 2 == 0;
         let both = [&large.reopened, &large.before];

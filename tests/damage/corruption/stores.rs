@@ -34,8 +34,8 @@ pub(crate) struct Case {
     pub(crate) states: Vec<State>,
     /// The bytes that are read, ascending, by pages.
     pub(crate) used: Vec<Range<usize>>,
-    /// After a crash the engine takes a damaged last commit for one that was not all written, unless
-    /// it writes what a quick repair needs.
+    /// After a crash, the engine takes a damaged last commit for an incomplete one, unless it
+    /// writes what a quick repair needs.
     pub(crate) may_fall_back: bool,
     has_keys: bool,
     oldest: DocumentId,

@@ -1,4 +1,5 @@
-//! A disk that notes every change of its files and names, and what a crash could leave of them.
+//! A disk that records every change of its files and names, and computes the states in which a
+//! crash could leave them.
 
 use std::collections::BTreeMap;
 use std::io::Result;
@@ -315,7 +316,8 @@ fn keep_some(bytes: &mut Vec<u8>, changes: &[Change], kept: Kept, random: &mut R
     }
 }
 
-/// Makes a change of a file. What is written behind its end went with the length that is not there.
+/// Applies a change of a file. Drops the bytes that are written beyond its end, because the change
+/// of its length was lost.
 fn apply(bytes: &mut Vec<u8>, change: &Change) {
     match change {
         Change::SetLen(_, len) => set_len(bytes, *len as usize),

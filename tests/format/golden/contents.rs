@@ -9,7 +9,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Similarities as millionths: texts of floating-point numbers are no part of a format.
+/// Similarities as millionths: the text of a floating-point number is not part of a format.
 fn similarity(similarity: Option<f64>) -> String {
     similarity.map_or("-".into(), |similarity| {
         format!("{}", (similarity * 1e6).round() as u64)
@@ -76,7 +76,7 @@ fn overlapping(text: &mut String, snapshot: &Snapshot, record: &Record) {
     writeln!(text, "overlap {}: {}", record.id().get(), found.join(" ")).unwrap();
 }
 
-/// Numbers only: how a schema is printed is no part of a format either.
+/// Numbers only: how a schema is printed is not part of a format either.
 fn schema(schema: &Schema) -> String {
     let mut text = String::new();
     let (seed, lanes) = (schema.seed(), schema.lanes());

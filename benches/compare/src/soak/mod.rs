@@ -214,7 +214,7 @@ impl<'a> Soak<'a> {
             sample.longest_commit_ms,
         );
         self.curves.add(sample)?;
-        // The counting is no part of the visits.
+        // The time for counting is not part of the visits.
         self.since = Since::now(visits);
         Ok(())
     }
@@ -244,7 +244,7 @@ fn found(upserted: &Upserted) -> Option<Found> {
     })
 }
 
-/// That pages here and there are in the store as they were visited last.
+/// Checks that pages here and there are in the store as they were visited last.
 fn look_up(store: &Store, world: &World) -> Result<()> {
     let snapshot = store.snapshot()?;
     for look in 0..LOOK_UPS {

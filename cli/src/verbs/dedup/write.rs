@@ -66,7 +66,7 @@ impl DedupOutputs {
         })
     }
 
-    /// Takes note of a document that is dropped.
+    /// Records a document that is dropped.
     pub(super) fn take(&mut self, dropped: &DroppedRecord<'_>) -> Result<()> {
         if let Some((_, sampled)) = &mut self.sampled {
             match dropped.survivor.map(|survivor| survivor.place) {

@@ -564,7 +564,7 @@ impl SchemaBuilder {
     ///
     /// The schema must have MinHash that it makes itself. Two documents with n different features
     /// together have two of these confused with a probability of at most n² / 2⁴⁵: 3 × 10⁻⁶ for
-    /// 10,000. Whoever knows the seed can choose features that collide.
+    /// 10,000. Anyone who knows the seed can choose features that collide.
     ///
     /// ```
     /// # use resemblance_sketch::{MinHash, Schema, SimHash, Text};

@@ -51,7 +51,8 @@ fn naive(text: Text, document: &str) -> Vec<String> {
     shingles_of_units(text, units(text, &lower))
 }
 
-/// Unicode 17 has no more than what a later version has: what is assigned later is told by the table.
+/// Returns true if Unicode 17 assigns the character. The libraries of this test may follow a later
+/// version, which assigns more.
 fn is_assigned(c: char) -> bool {
     unicode::is_in(&crate::text::data::ASSIGNED, c)
 }
@@ -121,7 +122,7 @@ fn shingles_of_units(text: Text, units: Vec<String>) -> Vec<String> {
     windows.map(shingle).collect()
 }
 
-/// The shingles of a document that comes in random pieces.
+/// Returns the shingles of a document that is passed in random pieces.
 fn in_pieces(random: &mut Random, text: Text, document: &str) -> Vec<String> {
     let mut shingles = Vec::new();
     let mut shingler = text.shingler().unwrap();

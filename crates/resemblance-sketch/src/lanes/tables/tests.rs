@@ -250,7 +250,7 @@ fn stored_designs_are_checked() {
     assert!(!read(&[63, 3, 1, 5, 2]));
     assert!(!read(&[64, 3, 1, 5, 6]));
     assert!(!read(&[64, 3, 200, 5, 2]));
-    // Whatever three groups say, the answer is a design or an error.
+    // Any three groups give a design or an error.
     let mut random = Random(4);
     for _ in 0..20_000 {
         let bytes = random.next().to_le_bytes();
@@ -268,7 +268,8 @@ fn stored_designs_are_checked() {
     }
 }
 
-/// Random fingerprints at a distance: as many share a prefix as is told, and all up to the greatest distance.
+/// Random fingerprints at a distance share a prefix with the computed probability. Up to the
+/// greatest distance, all of them share one.
 #[test]
 fn the_probability_at_a_distance_is_that_of_random_bits() {
     let mut random = Random(9);
@@ -375,7 +376,7 @@ fn probe_radii_cover_the_distance() {
     }
 }
 
-/// All ways to spread so many differing bits over blocks.
+/// Visits all ways to spread `left` differing bits over blocks.
 fn spread(left: u32, counts: &mut [u32], block: usize, visit: &mut impl FnMut(&[u32])) {
     if block + 1 == counts.len() {
         counts[block] = left;

@@ -1,4 +1,4 @@
-//! That values are those of their definition, with all instructions.
+//! Tests that values are those of their definition, with all instructions.
 
 use super::*;
 use crate::sketch::minhash::{Kernel, MinHasher};

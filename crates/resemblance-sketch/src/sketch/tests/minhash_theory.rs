@@ -1,4 +1,4 @@
-//! That estimates have the mean and the variance of theory.
+//! Tests that estimates have the mean and the variance of theory.
 //!
 //! If the k values are independent, k times the estimate is binomial: its mean is J, its variance
 //! J (1 - J) / k, and a band of r rows agrees with probability J^r. 32 bits add at most about
@@ -71,7 +71,7 @@ fn binomial_score(found: f64, tried: f64, share: f64) -> f64 {
     (found - tried * share) / variance.sqrt()
 }
 
-/// Features that two sets share, and that each has of its own.
+/// The number of features that two sets share, and the number that only one of them has.
 type PairShape = (u64, u64);
 
 fn similarity((common, each): PairShape) -> f64 {
@@ -193,8 +193,8 @@ fn minhash_functions_are_uncorrelated() {
     }
 }
 
-/// A family that shares too much fails: functions that only add a number of their own to the hash
-/// order features by one circle.
+/// The test of correlation fails for a family whose functions share too much: they only add a
+/// different number to the hash, so that all of them order features by the same circle.
 #[test]
 fn correlation_test_detects_correlated_functions() {
     let (common, each) = (8, 2);

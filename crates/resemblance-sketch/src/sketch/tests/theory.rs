@@ -92,7 +92,7 @@ fn cells(kind: &str, observe: impl Fn(&[u64], &[u64], f64, f64) -> Observation) 
     cells_of(kind, pair_count, observe)
 }
 
-/// The same with so many pairs for each number of features.
+/// Like `cells`, with this number of pairs for each number of features.
 fn cells_of(
     kind: &str,
     pair_count: impl Fn(u64) -> u64,
