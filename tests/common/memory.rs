@@ -203,13 +203,21 @@ pub(crate) enum Call<'c> {
 
 /// Sees all calls.
 pub(crate) trait Watch: Debug + Send + Sync + 'static {
+    /// Sees a call before it is made. An error is its answer, and it is not made.
+    fn before(&self, _: &Call<'_>) -> Result<()> {
+        Ok(())
+    }
+
     /// Makes a call, or does not; of a file, if it is one of a file.
     fn call(
         &self,
         call: Call<'_>,
-        file: Option<(FileNumber, &dyn StorageBackend)>,
+        _: Option<(FileNumber, &dyn StorageBackend)>,
         make: &mut dyn FnMut() -> Result<()>,
-    ) -> Result<()>;
+    ) -> Result<()> {
+        self.before(&call)?;
+        make()
+    }
 }
 
 /// Files whose calls a watcher observes.

@@ -4,9 +4,8 @@ use std::io::{self, Result};
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::common::memory::{Call, FileNumber, MemoryFiles, Watch, WatchedFiles};
+use crate::common::memory::{Call, MemoryFiles, Watch, WatchedFiles};
 use crate::common::small::{schema, signature};
-use redb::StorageBackend;
 use resemblance::{BulkOptions, Closed, Error, Store, StoreOptions};
 
 /// The error number with which files answer every lock request, and the number of requests. Every
@@ -15,14 +14,9 @@ use resemblance::{BulkOptions, Closed, Error, Store, StoreOptions};
 struct Lockless(i32, AtomicU32);
 
 impl Watch for Lockless {
-    fn call(
-        &self,
-        call: Call<'_>,
-        _: Option<(FileNumber, &dyn StorageBackend)>,
-        make: &mut dyn FnMut() -> Result<()>,
-    ) -> Result<()> {
+    fn before(&self, call: &Call<'_>) -> Result<()> {
         if !matches!(call, Call::Lock) {
-            return make();
+            return Ok(());
         }
         let is_interrupted = self.1.fetch_add(1, Ordering::Relaxed).is_multiple_of(2);
         let number = if is_interrupted { libc::EINTR } else { self.0 };

@@ -1,6 +1,5 @@
 //! Several handles, several processes, and processes that end without warning.
 
-use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -51,40 +50,6 @@ fn one_handle_writes_and_many_read() {
     drop(readers);
     impatient().compact(&path).run().unwrap();
     holds(&path, 30);
-}
-
-#[test]
-fn copy_of_an_open_file_opens_for_reading_and_writing() {
-    let place = Place::new();
-    let path = place.store();
-    filled(&path, 20);
-    let store = sealing_after(8).open(&path).unwrap();
-    for number in 20..40u32 {
-        store
-            .insert(number.to_le_bytes(), &signature(number))
-            .unwrap();
-    }
-    let copy = place.file("copy.rsm");
-    fs::copy(&path, &copy).unwrap();
-    drop(store);
-    assert_eq!(
-        Store::open_read_only(&copy)
-            .unwrap()
-            .snapshot()
-            .unwrap()
-            .len(),
-        40
-    );
-    holds(&copy, 40);
-    assert_eq!(
-        Store::open_read_only(&copy)
-            .unwrap()
-            .snapshot()
-            .unwrap()
-            .len(),
-        40
-    );
-    check_clean(&copy);
 }
 
 const PROGRAM: &str = "processes::other_process_in_a_child";

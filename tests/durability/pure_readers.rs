@@ -63,7 +63,7 @@ fn reader_leaves_a_clean_store_unchanged() {
     });
 }
 
-/// A copy of a store that is open looks like a store after a crash.
+/// A copy of a store that is open looks like a store after a crash. It can be opened for writing as well.
 #[test]
 fn reader_leaves_a_crashed_store_unchanged() {
     let place = Place::new();
@@ -81,6 +81,12 @@ fn reader_leaves_a_crashed_store_unchanged() {
         check_is_clean(&copy, 40);
         read_everything(&copy, 40);
     });
+    let recovered = place.file("recovered.rsm");
+    fs::copy(&path, &recovered).unwrap();
+    drop(store);
+    drop(Store::open(&recovered).unwrap());
+    check_is_clean(&recovered, 40);
+    read_everything(&recovered, 40);
 }
 
 #[test]

@@ -7,9 +7,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-use redb::{ReadableDatabase, ReadableTable, StorageBackend, TableDefinition, TableHandle};
+use redb::{ReadableDatabase, ReadableTable, TableDefinition, TableHandle};
 
-use crate::common::memory::{Call, FileNumber, MemoryFiles, Watch, WatchedFiles};
+use crate::common::memory::{Call, MemoryFiles, Watch, WatchedFiles};
 use crate::common::sample::trials;
 use crate::common::{Ending, Place, Random, check_clean, sealing_after, stats};
 use resemblance::stats::Stats;
@@ -388,17 +388,12 @@ fn backup_copies_tables_of_a_newer_release() {
 struct Full(u64);
 
 impl Watch for Full {
-    fn call(
-        &self,
-        call: Call<'_>,
-        _: Option<(FileNumber, &dyn StorageBackend)>,
-        make: &mut dyn FnMut() -> IoResult<()>,
-    ) -> IoResult<()> {
+    fn before(&self, call: &Call<'_>) -> IoResult<()> {
         match call {
             Call::Write(offset, data) if offset + data.len() as u64 > self.0 => {
                 Err(ErrorKind::StorageFull.into())
             }
-            _ => make(),
+            _ => Ok(()),
         }
     }
 }

@@ -5,10 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use crate::common::memory::{Call, FileNumber, MemoryFiles, Watch, WatchedFiles};
+use crate::common::memory::{Call, MemoryFiles, Watch, WatchedFiles};
 use crate::common::small::{filled, schema, signature};
 use crate::common::{Place, Random, append_all, sealing_after, stats};
-use redb::StorageBackend;
 use resemblance::metrics::Metrics;
 use resemblance::{Document, EvictPolicy, Novelty, Signature, Store};
 
@@ -239,13 +238,8 @@ fn count(counter: &AtomicU64, value: usize) {
 }
 
 impl Watch for Seen {
-    fn call(
-        &self,
-        call: Call<'_>,
-        _: Option<(FileNumber, &dyn StorageBackend)>,
-        make: &mut dyn FnMut() -> Result<()>,
-    ) -> Result<()> {
-        match call {
+    fn before(&self, call: &Call<'_>) -> Result<()> {
+        match *call {
             Call::Read(_, bytes) => {
                 count(&self.reads, 1);
                 count(&self.read_bytes, bytes);
@@ -260,7 +254,7 @@ impl Watch for Seen {
             Call::Sync => count(&self.syncs, 1),
             _ => {}
         }
-        make()
+        Ok(())
     }
 }
 

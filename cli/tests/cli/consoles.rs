@@ -355,12 +355,12 @@ fn parquet_files(folder: &Folder) {
 }
 
 #[test]
-fn the_readme_shows_what_the_tool_prints() {
+fn readme_commands_print_what_it_shows() {
     follow("README.md", "");
 }
 
 #[test]
-fn the_tutorial_can_be_followed() {
+fn tutorial_commands_print_what_it_shows() {
     follow("docs/tutorial.md", "");
 }
 
@@ -373,7 +373,7 @@ const CORPORA: &str = "
 ";
 
 #[test]
-fn the_page_of_the_tool_shows_what_it_prints() {
+fn tool_page_commands_print_what_it_shows() {
     let fixtures = "
         mkdir -p .local/share/bash-completion/completions .local/share/man/man1 site
         cp corpus.jsonl.gz shard-1.jsonl.gz
@@ -386,7 +386,7 @@ fn the_page_of_the_tool_shows_what_it_prints() {
 }
 
 #[test]
-fn the_page_of_operations_can_be_followed() {
+fn operations_page_commands_print_what_it_shows() {
     let fixtures = "
         mkdir backup && cp seen.rsm backup/ && cp seen.rsm a.rsm && cp seen.rsm b.rsm && cp seen.rsm all.rsm
     ";
@@ -394,7 +394,7 @@ fn the_page_of_operations_can_be_followed() {
 }
 
 #[test]
-fn the_page_of_schemas_can_be_followed() {
+fn schema_page_commands_print_what_it_shows() {
     let fixtures = "
         mkdir versions debian-docs
         head -n 12 corpus.jsonl | gzip | tee versions/docs.jsonl.gz > debian-docs/docs.jsonl.gz
@@ -404,7 +404,7 @@ fn the_page_of_schemas_can_be_followed() {
 }
 
 #[test]
-fn the_page_of_containment_can_be_followed() {
+fn containment_page_commands_print_what_it_shows() {
     let fixtures = "
         cp corpus.jsonl pages.jsonl && cp more.jsonl paragraphs.jsonl
         cp corpus.jsonl train.jsonl && cp more.jsonl tests.jsonl
@@ -413,7 +413,7 @@ fn the_page_of_containment_can_be_followed() {
 }
 
 #[test]
-fn the_page_of_features_shows_what_the_tool_prints() {
+fn features_page_commands_print_what_it_shows() {
     let fixtures = r#"
         echo '{"id": "d.jpg", "signature": "f0e4c2d1a5b69788"}' > new.jsonl
         echo '{"id": "ode", "features": [1, 2, 3, 4]}' | tee pieces.jsonl > recordings.jsonl

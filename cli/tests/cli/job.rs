@@ -3,6 +3,7 @@
 use std::fs::{File, FileTimes};
 use std::time::Instant;
 
+use crate::kills::run_and_kill;
 use crate::sample::{one_in, trials};
 use crate::support::{Folder, distinct, edited, gzip, line, text};
 
@@ -97,17 +98,13 @@ fn job_killed_at_any_moment_resumes_to_the_same_bytes() {
                 .wrapping_mul(6_364_136_223_846_793_005)
                 .wrapping_add(1);
             let share = f64::from((state >> 32) as u32) / f64::from(u32::MAX);
-            let start = Instant::now();
-            let mut child = folder.command(&arguments).spawn().unwrap();
-            std::thread::sleep(lasts.mul_f64(share));
-            is_done = child.try_wait().unwrap().is_some();
+            let (was_killed, _, lived) = run_and_kill(&folder, &arguments, lasts.mul_f64(share));
+            is_done = !was_killed;
             if is_done {
                 // It is quicker when less else is going on.
-                lasts = lasts.min(start.elapsed());
+                lasts = lasts.min(lived);
                 break;
             }
-            child.kill().unwrap();
-            child.wait().unwrap();
             killed += 1;
         }
         if !is_done {

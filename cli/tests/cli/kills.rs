@@ -20,7 +20,7 @@ fn kills() -> u32 {
 
 /// Runs the tool and kills it after so long, unless it has ended. Whether it was killed, what it had
 /// written, and how long it lived.
-fn run_and_kill(folder: &Folder, arguments: &[&str], delay: Duration) -> (bool, Ran, Duration) {
+pub fn run_and_kill(folder: &Folder, arguments: &[&str], delay: Duration) -> (bool, Ran, Duration) {
     let start = Instant::now();
     let mut child = folder.command(arguments).spawn().unwrap();
     let mut exited: Option<ExitStatus> = None;

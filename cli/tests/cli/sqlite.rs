@@ -388,10 +388,7 @@ fn killed_add_is_completed_by_the_next() {
     let mut seen = std::collections::BTreeMap::new();
     for kill in 0..12_u32 {
         let folder = with_near_ones();
-        let mut child = folder.command(&ADD).spawn().unwrap();
-        std::thread::sleep(lasts.mul_f64(f64::from(kill) / 12.0));
-        child.kill().unwrap();
-        child.wait().unwrap();
+        crate::kills::run_and_kill(&folder, &ADD, lasts.mul_f64(f64::from(kill) / 12.0));
         let database = open(&folder, "c.db");
         let reported = match names_of_tables(&database).contains(&"v".to_owned()) {
             true => rows(&database, "SELECT count(*) FROM v")[0].clone(),

@@ -6,10 +6,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use redb::{Database, DatabaseError, ReadableDatabase, StorageBackend, TableDefinition};
+use redb::{Database, DatabaseError, ReadableDatabase, TableDefinition};
 use resemblance::Access;
 
-use crate::common::memory::{Call, FileNumber, MemoryFiles, Watch, WatchedFiles};
+use crate::common::memory::{Call, MemoryFiles, Watch, WatchedFiles};
 
 pub(crate) const PAGE_BYTES: usize = 4_096;
 
@@ -32,16 +32,11 @@ impl Reads {
 }
 
 impl Watch for Reads {
-    fn call(
-        &self,
-        call: Call<'_>,
-        _: Option<(FileNumber, &dyn StorageBackend)>,
-        make: &mut dyn FnMut() -> Result<()>,
-    ) -> Result<()> {
-        if let Call::Read(offset, length) = call {
+    fn before(&self, call: &Call<'_>) -> Result<()> {
+        if let Call::Read(offset, length) = *call {
             self.0.lock().unwrap().push((offset as usize, length));
         }
-        make()
+        Ok(())
     }
 }
 

@@ -1,7 +1,7 @@
 //! Schemas and signatures by themselves: section 14.
 
 use resemblance::distributed::Codec;
-use resemblance::{Bounds, Family, MinHash, Schema, SimHash, Text};
+use resemblance::{Bounds, Family, MinHash, Schema, Signature, SimHash, Store, Text};
 
 use super::{code_block, hex};
 
@@ -33,23 +33,29 @@ fn schema_and_signature_bytes_follow_the_specification() {
     assert_eq!(codec.decode(&bytes).unwrap().digest(), signature.digest());
 }
 
-#[test]
-fn distributed_codes_group_candidates() {
+/// A store of both families with these texts, and their signatures.
+fn stored(texts: impl Iterator<Item = String>) -> (Store, Vec<Signature>) {
     let minhash = MinHash::new(64).threshold(0.5);
     let simhash = SimHash::bits64().max_distance(3);
     let builder = Schema::builder().text(Text::words(1)).minhash(minhash);
-    let schema = builder.simhash(simhash).build().unwrap();
-    let (codec, sketcher) = (Codec::new(&schema).unwrap(), schema.sketcher());
-    let folder = tempfile::tempdir().unwrap();
-    let store = resemblance::Store::create(folder.path().join("store.rsm"), schema).unwrap();
+    let store = Store::in_memory(builder.simhash(simhash).build().unwrap()).unwrap();
+    let signatures: Vec<_> = texts
+        .map(|text| store.sketch_text(&text).unwrap())
+        .collect();
+    for (number, signature) in signatures.iter().enumerate() {
+        store.insert(number.to_string(), signature).unwrap();
+    }
+    (store, signatures)
+}
+
+#[test]
+fn distributed_codes_group_candidates() {
     let texts = (0..60).map(|n: u32| {
         let words = (0..30).map(|k| format!("w{}", (n / 3) * 40 + k + n % 3 * 4));
         words.collect::<Vec<_>>().join(" ")
     });
-    let signatures: Vec<_> = texts.map(|text| sketcher.text(&text).unwrap()).collect();
-    for (number, signature) in signatures.iter().enumerate() {
-        store.insert(number.to_string(), signature).unwrap();
-    }
+    let (store, signatures) = stored(texts);
+    let codec = Codec::new(store.schema()).unwrap();
     let buckets: Vec<_> = signatures
         .iter()
         .map(|signature| codec.bucket_codes(signature).unwrap())
@@ -68,7 +74,7 @@ fn distributed_codes_group_candidates() {
     }
     assert!(
         codec
-            .bucket_codes(&sketcher.text("").unwrap())
+            .bucket_codes(&store.sketch_text("").unwrap())
             .unwrap()
             .is_empty()
     );
@@ -77,21 +83,12 @@ fn distributed_codes_group_candidates() {
 /// As a job on many machines finds pairs: candidates by codes, then the rule.
 #[test]
 fn distributed_pairs_equal_those_of_a_join() {
-    let minhash = MinHash::new(64).threshold(0.5);
-    let simhash = SimHash::bits64().max_distance(3);
-    let builder = Schema::builder().text(Text::words(1)).minhash(minhash);
-    let schema = builder.simhash(simhash).build().unwrap();
-    let (codec, sketcher) = (Codec::new(&schema).unwrap(), schema.sketcher());
-    let folder = tempfile::tempdir().unwrap();
-    let store = resemblance::Store::create(folder.path().join("store.rsm"), schema).unwrap();
     let texts = (0..90).map(|n: u32| {
         let words = (0..30).map(|k| format!("w{}", (n / 5) * 40 + k + n % 5 / 2 * 3));
         words.collect::<Vec<_>>().join(" ")
     });
-    let signatures: Vec<_> = texts.map(|text| sketcher.text(&text).unwrap()).collect();
-    for (number, signature) in signatures.iter().enumerate() {
-        store.insert(number.to_string(), signature).unwrap();
-    }
+    let (store, signatures) = stored(texts);
+    let codec = Codec::new(store.schema()).unwrap();
     let codes: Vec<_> = signatures
         .iter()
         .map(|signature| codec.bucket_codes(signature).unwrap())
