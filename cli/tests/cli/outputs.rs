@@ -314,18 +314,6 @@ fn done(folder: &Folder, command: &str, force: bool) {
     folder.run(&words).expect(0);
 }
 
-#[test]
-fn refused_run_leaves_no_output() {
-    let folder = crowded();
-    for job in ["full", "in"] {
-        refused(
-            &folder,
-            &format!("dedup c.jsonl --dry-run --job {job}"),
-            false,
-        );
-    }
-}
-
 /// The ends of the names of reports in every form, compressed ones too.
 #[cfg(target_os = "linux")]
 const FORMS: [&str; 8] = [

@@ -62,7 +62,7 @@ page() {
       scripts=$(printf "<script>if (a < b) { document.write('x y z'); }</script>%.0s" {1..30})
       printf '<body>%s<h1>A &amp B</h1>' "$scripts"
       echo "$paragraphs" | sed 's| w| <em>w</em>|3; s| w| <em>w</em>|9; s|.*|<section><p>&</section>|' | tr -d '\n'
-      printf '%s<noscript>turn it on</noscript>' "$scripts" ;;
+      printf '<template><p>a card</p> to fill</template>%s<noscript>turn it on</noscript>' "$scripts" ;;
   esac
 }
 
