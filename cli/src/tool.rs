@@ -192,7 +192,7 @@ pub fn run() -> ExitCode {
             .as_ref()
             .map(|_| command.clone().try_get_matches_from(&given));
         let given = own.as_ref().map_or(Some(matches), |own| own.as_ref().ok());
-        if let Some(failure) = given.and_then(|given| idle_corpus_option(&command, given)) {
+        if let Some(failure) = given.and_then(|given| idle_option(&command, given)) {
             print_failure(&failure);
             return ExitCode::from(failure.exit_code());
         }
@@ -296,6 +296,63 @@ fn takes_corpus(verb: &Command) -> bool {
     path_arguments(verb).any(|(_, value)| value.contains("CORPUS"))
 }
 
+/// Returns a failure for an option that has no effect in a verb or beside its arguments.
+fn idle_option(command: &Command, matches: &ArgMatches) -> Option<Failure> {
+    idle_corpus_option(command, matches).or_else(|| idle_schema_option(command, matches))
+}
+
+/// Options of a schema that decide which documents are found in it, and nothing between two texts.
+const OF_SEARCHES: [&str; 8] = [
+    "threshold",
+    "distance",
+    "recall",
+    "bands",
+    "rows",
+    "tables",
+    "expected",
+    "near",
+];
+
+/// Options for the hashes that `contain` finds.
+const OF_CONTAINMENT: [&str; 4] = ["containment", "window", "scaled", "positions"];
+
+/// The options that give signatures, by which near documents are found.
+const OF_SIGNATURES: [&str; 3] = ["minhash", "simhash", "fingerprints"];
+
+/// Returns a failure for an option of the schema that the verb makes no use of.
+fn idle_schema_option(command: &Command, matches: &ArgMatches) -> Option<Failure> {
+    let (name, values) = matches.subcommand()?;
+    let verb = command.find_subcommand(name)?;
+    let is_given = |id: &&&str| {
+        let is_known = verb.get_arguments().any(|it| it.get_id() == **id);
+        is_known && values.value_source(id) == Some(ValueSource::CommandLine)
+    };
+    let of_searches = || OF_SEARCHES.iter().find(is_given);
+    // Alone they are no schema for a search, which is reported as that.
+    let of_containment = || {
+        let has_signatures = OF_SIGNATURES.iter().any(|id| is_given(&id));
+        OF_CONTAINMENT
+            .iter()
+            .find(is_given)
+            .filter(|_| has_signatures)
+    };
+    let (id, reason) = match name {
+        "explain" => (
+            of_searches().or_else(of_containment)?,
+            "explain compares two texts without a search",
+        ),
+        "pairs" | "clusters" | "dedup" | "report" | "eval" => {
+            let reason = "contain finds shared passages, in a store that build makes";
+            (of_containment()?, reason)
+        }
+        _ => return None,
+    };
+    let option = id.replace('_', "-");
+    Some(Failure::usage(format!(
+        "--{option} has no effect in {name}: {reason}"
+    )))
+}
+
 /// Returns a failure for an option of corpora where the command reads none: it has no effect.
 fn idle_corpus_option(command: &Command, matches: &ArgMatches) -> Option<Failure> {
     let (name, values) = matches.subcommand()?;
@@ -394,6 +451,7 @@ fn without_guesses(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::help::GROUPS;
+    use crate::options::{BoundOptions, SchemaOptions};
 
     #[test]
     fn the_command_line_is_consistent() {
@@ -577,5 +635,138 @@ mod tests {
                 );
             }
         }
+    }
+
+    /// Options of searches and of containment are refused in the verbs that make no use of them, and in no other.
+    #[test]
+    fn options_without_effect_in_a_verb_are_refused() {
+        let (command, mut tried) = (command(), 0);
+        for verb in command.get_subcommands() {
+            let name = verb.get_name();
+            let is_idle = match name {
+                "explain" => true,
+                _ => ["pairs", "clusters", "dedup", "report", "eval"].contains(&name),
+            };
+            let of_searches = OF_SEARCHES.iter().map(|id| (id, name == "explain"));
+            let of_containment = OF_CONTAINMENT.iter().map(|id| (id, is_idle));
+            for (id, is_refused) in of_searches.chain(of_containment) {
+                let known = |id: &str| verb.get_arguments().any(|it| it.get_id() == id);
+                if !known(id) || !known("minhash") || !known("containment") {
+                    continue;
+                }
+                let line = [least(verb), vec!["--minhash=64".to_owned()]].concat();
+                let beside = match *id {
+                    "bands" => Some("--rows=4"),
+                    "rows" => Some("--bands=4"),
+                    "window" | "scaled" | "positions" => Some("--containment=5"),
+                    _ => None,
+                };
+                let line: Vec<String> = line.into_iter().chain(beside.map(str::to_owned)).collect();
+                let option = verb.get_arguments().find(|it| it.get_id() == *id);
+                let given = option.and_then(|option| with_value(&command, &line, option));
+                let matches = command
+                    .clone()
+                    .try_get_matches_from(line.iter().chain(&given));
+                let refused = idle_schema_option(&command, &matches.unwrap());
+                tried += 1;
+                assert_eq!(refused.is_some(), is_refused, "{name} {given:?}");
+            }
+        }
+        assert!(tried > 60, "{tried}");
+    }
+
+    /// Each option of a schema changes a schema of any other kind, or is refused beside it.
+    #[test]
+    fn every_option_of_a_schema_changes_it_or_is_refused() {
+        let arguments = SchemaOptions::augment_args(BoundOptions::augment_args(Command::new("x")));
+        let build = |words: &[&str]| {
+            let line = ["x"].iter().chain(words);
+            let matches = arguments.clone().try_get_matches_from(line).ok()?;
+            let bounds = BoundOptions::from_arg_matches(&matches).unwrap();
+            let schema = SchemaOptions::from_arg_matches(&matches).unwrap();
+            schema.build(&bounds).ok()
+        };
+        let kinds: [&[&str]; 16] = [
+            &[],
+            &["--chars=4"],
+            &["--code=4"],
+            &["--features"],
+            &["--minhash-kind=one-pass"],
+            &["--minhash-kind=bottom-k"],
+            &["--minhash-kind=weighted"],
+            &["--minhash-kind=probability"],
+            &["--minhash-kind=external"],
+            &["--simhash=64"],
+            &["--simhash=32", "--minhash=64"],
+            &["--simhash=128", "--minhash-kind=weighted", "--minhash=64"],
+            &["--fingerprints=64"],
+            &["--fingerprints=64", "--minhash=64"],
+            &["--containment=6"],
+            &["--containment=6", "--minhash=64"],
+        ];
+        let values = [
+            "0.7",
+            "2",
+            "3",
+            "16",
+            "32",
+            "64",
+            "128",
+            "256",
+            "512",
+            "0.99",
+            "en",
+            "5,2",
+            "both",
+            "alike",
+            "one-pass",
+            "bottom-k",
+            "jenkins",
+            "1000000000000",
+            "2000",
+        ];
+        let (mut idle, mut tried) = (Vec::new(), 0);
+        for kind in kinds {
+            let plain = build(kind).unwrap();
+            for option in arguments.get_arguments() {
+                let Some(long) = option.get_long().filter(|long| *long != "help") else {
+                    continue;
+                };
+                if kind
+                    .iter()
+                    .any(|word| word.starts_with(&format!("--{long}")))
+                {
+                    continue;
+                }
+                let given: Vec<String> = match option.get_action().takes_values() {
+                    true => values
+                        .iter()
+                        .map(|value| format!("--{long}={value}"))
+                        .collect(),
+                    false => vec![format!("--{long}")],
+                };
+                let beside: &[&str] = match long {
+                    "bands" => &["--rows=3"],
+                    "rows" => &["--bands=3"],
+                    _ => &[],
+                };
+                let built = given.iter().filter_map(|given| {
+                    let words = kind.iter().chain(beside).copied().chain([given.as_str()]);
+                    build(&words.collect::<Vec<_>>())
+                });
+                let built: Vec<_> = built.collect();
+                tried += 1;
+                // Documents of both kinds are no texts, which the option states again.
+                let is_implied = long == "features"
+                    && kind.iter().any(|word| {
+                        ["--minhash-kind=external", "--fingerprints=64"].contains(word)
+                    });
+                if !is_implied && !built.is_empty() && built.iter().all(|schema| *schema == plain) {
+                    idle.push(format!("{kind:?} --{long}"));
+                }
+            }
+        }
+        assert!(tried > 400, "{tried}");
+        assert!(idle.is_empty(), "{idle:#?}");
     }
 }

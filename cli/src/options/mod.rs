@@ -23,5 +23,5 @@ pub(crate) use keep::{KeepRule, PolicyName, SurvivorOptions};
 pub(crate) use schema::{SchemaOptions, TableGroups, parse_bits, simhash_of};
 pub(crate) use text::default_text;
 pub(crate) use verify::{
-    VerifyOptions, must_compare_sets, must_have_similarities, similarity_name,
+    VerifyOptions, must_compare_sets, must_have_similarities, must_use_texts, similarity_name,
 };

@@ -1,7 +1,7 @@
 //! The option that decides whether similarities are estimates, or computed from the features of
 //! texts.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use resemblance::Schema;
@@ -84,6 +84,18 @@ impl VerifyOptions {
             }
         }
     }
+}
+
+/// Fails if the texts of a store are given where no similarity becomes exact by them.
+pub(crate) fn must_use_texts(texts: &[PathBuf], schema: &Schema, is_exact: bool) -> Result<()> {
+    if texts.is_empty() || is_exact {
+        return Ok(());
+    }
+    must_have_similarities("--texts", schema)?;
+    Err(Failure::usage(
+        "--texts makes similarities exact, and with these options they are estimates",
+    )
+    .with_note("omit --texts, or give --verify exact"))
 }
 
 /// The name of the column that has the similarity.

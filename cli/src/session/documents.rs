@@ -586,6 +586,10 @@ fn idle_settings(corpus: &Corpus, inputs: &[PathBuf]) -> Vec<String> {
     let has = |kind: SourceKind| corpus.sources.iter().any(|source| source.kind == kind);
     let has_csv = has(SourceKind::Csv);
     let mut idle = Vec::new();
+    let are_default = settings.text_fields == CorpusSettings::default().text_fields;
+    if !settings.content.takes_texts && !are_default {
+        idle.push("--text-field is for texts, and these documents are not texts".to_owned());
+    }
     if !has_folder {
         let given = [
             ("--include", settings.include.is_some()),

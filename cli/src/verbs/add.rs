@@ -15,7 +15,9 @@ use super::add_verdicts::AdditionVerdicts;
 #[cfg(not(feature = "sqlite"))]
 use super::verdicts::NoVerdicts as AdditionVerdicts;
 use crate::failure::{Failure, Outcome, Result};
-use crate::options::{BoundOptions, CorpusOptions, StoredOptions, VerifyOptions, parse_seconds};
+use crate::options::{
+    BoundOptions, CorpusOptions, StoredOptions, VerifyOptions, must_use_texts, parse_seconds,
+};
 use crate::session::{
     Context, CorpusDocuments, DOCUMENTS_TOGETHER, DocumentTally, MAX_HELD_BYTES, ReadDocument,
     WorkedDocument, change_store, read_stored_features, resolve_corpus_to_store, spool_sources,
@@ -136,6 +138,7 @@ fn add_to(context: &Context, arguments: &AddArguments, store: &Store) -> Result<
     bounds.must_lie_within(store.schema())?;
     let has_budget = arguments.budget.is_some();
     let is_exact = arguments.if_new && arguments.verify.is_exact(store.schema(), has_budget)?;
+    must_use_texts(&arguments.texts, store.schema(), is_exact)?;
     let mut features = context.features(is_exact);
     if let Some(features) = &mut features {
         let (name, snapshot) = (arguments.store.display(), store.snapshot()?);

@@ -9,7 +9,9 @@ use resemblance_corpus::dedup::TextPart;
 use resemblance_corpus::verification::FeatureSets;
 
 use crate::failure::{Failure, Result};
-use crate::options::{JoinLimits, JoinOptions, PolicyName, SurvivorOptions, parse_share};
+use crate::options::{
+    JoinLimits, JoinOptions, PolicyName, SurvivorOptions, must_use_texts, parse_share,
+};
 use crate::session::{Context, open_to_read, read_stored_features, weighed};
 
 /// The unit that is removed if it has appeared before.
@@ -247,6 +249,7 @@ impl DedupChoices<'_> {
         };
         let has_budget = self.survivors.budget.is_some();
         let is_exact = join.verify.is_exact(&schema, has_budget)?;
+        must_use_texts(&self.survivors.texts, &schema, is_exact)?;
         Ok(DedupBasis {
             schema,
             against,

@@ -148,6 +148,12 @@ pub(crate) fn eval(context: &Context, arguments: &EvalArguments) -> Result<Outco
     }
     let mut schema = arguments.schema.build(&arguments.bounds)?;
     must_compare_sets(&schema)?;
+    if arguments.seeds.is_some() && schema.minhash().is_none() && !arguments.compare {
+        return Err(Failure::usage(
+            "--seeds compares signatures of MinHash, and the schema has none",
+        )
+        .with_note("omit --seeds, or add --minhash K"));
+    }
     let threshold = schema.minhash().map_or(1.0, |minhash| minhash.threshold());
     let max_floor = if arguments.compare { 1.0 } else { threshold };
     if !(arguments.min > 0.0 && arguments.min <= max_floor) {
