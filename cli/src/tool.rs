@@ -686,7 +686,7 @@ mod tests {
             let schema = SchemaOptions::from_arg_matches(&matches).unwrap();
             schema.build(&bounds).ok()
         };
-        let kinds: [&[&str]; 16] = [
+        let kinds: [&[&str]; 18] = [
             &[],
             &["--chars=4"],
             &["--code=4"],
@@ -701,6 +701,8 @@ mod tests {
             &["--simhash=128", "--minhash-kind=weighted", "--minhash=64"],
             &["--fingerprints=64"],
             &["--fingerprints=64", "--minhash=64"],
+            &["--exact"],
+            &["--exact", "--features"],
             &["--containment=6"],
             &["--containment=6", "--minhash=64"],
         ];

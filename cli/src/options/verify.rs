@@ -91,6 +91,11 @@ pub(crate) fn must_use_texts(texts: &[PathBuf], schema: &Schema, is_exact: bool)
     if texts.is_empty() || is_exact {
         return Ok(());
     }
+    if schema.is_exact() {
+        return Err(Failure::usage(
+            "--texts has no effect with an exact store, whose similarities are all exact",
+        ));
+    }
     must_have_similarities("--texts", schema)?;
     Err(Failure::usage(
         "--texts makes similarities exact, and with these options they are estimates",
