@@ -55,18 +55,18 @@ impl SearchSpec<'_> {
         }
         let context = self.view.context();
         let bounds = self.bounds.filter(|_| !self.referee.verifies());
-        let of_bands = bounds.filter(|bounds| bounds.probes_bands());
-        let distance_without_band = match kept {
-            ScanKeeps::WhatProbesMeet => of_bands.and_then(|bounds| bounds.max_distance),
-            ScanKeeps::Everything => None,
-        };
+        let met = self.bounds.filter(|_| kept == ScanKeeps::WhatProbesMeet);
+        let probes_bands = met.is_some_and(ResolvedBounds::probes_bands);
+        // Without bands, the bounds alone decide, unless sets do.
+        let is_wanted = |_: &&ResolvedBounds| probes_bands || self.referee.verifies();
+        let distance_without_band = met.filter(is_wanted).and_then(|bounds| bounds.max_distance);
         let mut encoded = Vec::with_capacity(signatures.len());
         for signature in signatures {
             let (mut values, mut codes) = (Vec::new(), Vec::new());
             if let Some(layout) = context.shape().values {
                 signature.encode_values(layout, &mut values);
             }
-            if distance_without_band.is_some() {
+            if distance_without_band.is_some() && probes_bands {
                 context.band_codes(signature, &mut codes)?;
             }
             encoded.push(EncodedSignature {
@@ -164,6 +164,9 @@ impl Scan<'_> {
             .is_none_or(|distance| scored.distance <= distance)
         {
             return Ok(true);
+        }
+        if asked.codes.is_empty() {
+            return Ok(false);
         }
         let mut codes = Vec::with_capacity(asked.codes.len());
         let stored = row.to_signature(self.context.recipe);

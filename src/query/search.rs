@@ -177,7 +177,7 @@ impl<'q> SearchSpec<'q> {
         let (Some(distance), Some(design)) = (distance, context.lanes.design()) else {
             return false;
         };
-        let is_bounded = self.referee.verifies() || self.budget.is_some();
+        let is_bounded = self.referee.by_sets_alone().is_none() || self.budget.is_some();
         if is_bounded || distance <= design.bucket_distance().into() {
             return false;
         }

@@ -6,8 +6,8 @@ use crate::common::{Place, Random, check_clean, refused, sealing_after};
 use resemblance::schema::Rebanding;
 use resemblance::search::Earlier;
 use resemblance::{
-    Bounds, BulkOptions, Collection, Containment, Document, DocumentId, Error, MinHash, Novelty,
-    Schema, SchemaBuilder, Signature, SimHash, Store, Text,
+    Bounds, BulkOptions, Collection, Containment, Document, DocumentId, Error, Family, MinHash,
+    Novelty, Schema, SchemaBuilder, Signature, SimHash, Store, Text,
 };
 
 /// Sixteen bands of one row of 16 values: pairs of half the features or more are candidates but for one
@@ -447,4 +447,37 @@ fn exact_schema_refuses_what_it_cannot_decide() {
             .unwrap()
             .is_empty()
     );
+}
+
+#[test]
+fn exact_store_compares_with_all_documents_where_that_costs_less() {
+    let schema = schema(|builder| builder.simhash(SimHash::bits64().max_distance(3)));
+    let store = Store::in_memory(schema).unwrap();
+    let all = texts(150);
+    let sketch = |text: &String| store.sketch_text(text).unwrap();
+    let signatures: Vec<Signature> = all.iter().map(sketch).collect();
+    for signature in &signatures {
+        store.insert(Document::without_key(), signature).unwrap();
+    }
+    let snapshot = store.snapshot().unwrap();
+    for by in [Family::Any, Family::Both, Family::SimHash] {
+        let bounds = Bounds::new().by(by).max_distance(30);
+        let together = snapshot.query(&signatures).bounds(bounds).run().unwrap();
+        for ((text, signature), answer) in all.iter().zip(&signatures).zip(&together) {
+            let one = snapshot.query(signature).bounds(bounds).run().unwrap();
+            assert_eq!(&one, answer);
+            let is_near = |(other, found): &(&String, &Signature)| {
+                let close = signature.hamming(found).unwrap() <= 30;
+                let similar = jaccard(text, other) >= 0.6;
+                match by {
+                    Family::Any => close || similar,
+                    Family::Both => close && similar,
+                    _ => close,
+                }
+            };
+            let expected = all.iter().zip(&signatures).filter(is_near).count();
+            assert_eq!(one.len(), expected, "{by:?}");
+            assert!(one.iter().all(|found| found.is_exact()));
+        }
+    }
 }

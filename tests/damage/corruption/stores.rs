@@ -1,7 +1,9 @@
 //! Small stores of several kinds, and what they answer.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
+use resemblance::exact::ExactSet;
 use resemblance::schema::Rebanding;
 use resemblance::{
     BulkOptions, Document, DocumentId, Error, MinHash, Schema, Signature, SimHash, Snapshot, Store,
@@ -107,10 +109,15 @@ fn signature(schema: &Schema, number: u64) -> Signature {
     let mut values: Vec<u32> = (0..16).map(|_| random.next() as u32).collect();
     values[15] = number as u32;
     let fingerprint = random.next() ^ (1 << (number % 64));
-    Signature::from_parts(
+    let set = schema.has_sets().then(|| {
+        let features: BTreeSet<u64> = values.iter().map(|value| u64::from(*value)).collect();
+        ExactSet::from_sorted(features.into_iter().collect(), Vec::new())
+    });
+    let signature = Signature::from_parts(
         schema.minhash().map(|_| values),
         schema.simhash().map(|_| fingerprint),
-    )
+    );
+    signature.with_set(set)
 }
 
 struct Plan {
@@ -137,7 +144,8 @@ fn simhash() -> SimHash {
 pub(crate) fn all() -> Vec<Case> {
     let fingerprints = Schema::builder().simhash(simhash()).build().unwrap();
     let values = minhash(MinHash::new(16).banding(4, 4));
-    let cut = minhash(MinHash::new(16).banding(4, 4).value_bits(4));
+    let cut = Schema::builder().minhash(MinHash::new(16).banding(4, 4).value_bits(4));
+    let cut = cut.exact().build().unwrap();
     let both = Schema::builder().simhash(simhash());
     let both = both
         .minhash(MinHash::new(16).banding(2, 8))
@@ -166,7 +174,7 @@ pub(crate) fn all() -> Vec<Case> {
         },
         Plan {
             quick_repair: true,
-            ..plan("cut values, quick repair", &cut)
+            ..plan("cut values and exact sets, quick repair", &cut)
         },
         plan("both", &both),
         Plan {
