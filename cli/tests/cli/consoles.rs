@@ -138,6 +138,8 @@ fn shell(folder: &Folder, command: &str) -> (Option<i32>, String) {
         .env("HOME", folder.path(""))
         .env("RESEMBLANCE_CONFIG", "")
         .env("LC_ALL", "C")
+        .env_remove("NO_COLOR")
+        .env_remove("CLICOLOR")
         .env_remove("CLICOLOR_FORCE")
         .stdin(Stdio::null())
         .output()
@@ -272,7 +274,7 @@ macro_rules! transcripts {
     };
 }
 
-transcripts! { changes containment corpora kinds outputs readers searches stores tool }
+transcripts! { changes containment corpora exact kinds limits outputs readers searches stores tool }
 
 /// Follows the document at `path` in a folder in which `fixtures`, a script, was run.
 fn follow(path: &str, fixtures: &str) {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use crate::sample::trials;
-use crate::support::{Folder, edited, line};
+use crate::support::{Folder, line};
 
 /// (section, item, measure) to value.
 type Measures = BTreeMap<[String; 3], String>;
@@ -231,47 +231,4 @@ fn eval_of_real_corpora_reaches_the_default_recall() {
         let recall = number(&found, ["minhash", "0.8", "candidate_recall"]);
         assert!(recall >= 0.95, "{name}: {recall}");
     }
-}
-
-#[test]
-fn eval_draws_every_figure_for_any_corpus() {
-    let folder = Folder::new();
-    let family =
-        |number: u64| [0, 2, 4].map(|n| line(&format!("{number}-{n}"), &edited(number, n)));
-    folder.write(
-        "news/docs.jsonl",
-        (1..9).flat_map(family).collect::<String>(),
-    );
-    let eval = "eval news/docs.jsonl --seeds 1 --simhash 64 --minhash 64";
-    folder.run(&format!("{eval} --figures f")).expect(0);
-    for (name, parts) in [
-        (
-            "shingle-sizes.svg",
-            &["spaces kept", "spaces removed", "characters in a shingle"][..],
-        ),
-        (
-            "family-differences.svg",
-            &["tabulation less pair-multiply", "hash functions"],
-        ),
-        ("error-by-size.svg", &["probability", "standard deviation"]),
-        ("time-by-size.svg", &["one-pass", "nanoseconds"]),
-        ("recall.svg", &["candidates in theory", "threshold"]),
-        ("precision-recall.svg", &["precision", "recall", "bound"]),
-        ("simhash.svg", &["theory", "measured"]),
-    ] {
-        let svg = folder.read_text(&format!("f/{name}"));
-        assert!(svg.starts_with("<svg") && !svg.contains("NaN"), "{name}");
-        for part in parts.iter().chain(&["(news)"]) {
-            assert!(svg.contains(part), "{part} in {name}");
-        }
-    }
-    folder
-        .run(&format!("{eval} --figures f"))
-        .expect(4)
-        .says(&["exists"]);
-    // If documents have nothing in common, there is less to draw.
-    folder.write("apart.jsonl", crate::support::distinct(0..5));
-    let ran = folder.run("eval apart.jsonl --figures g").expect(0);
-    assert!(ran.stderr.contains("cannot be compared"), "{}", ran.stderr);
-    assert!(folder.names().contains(&"g/shingle-sizes.svg".to_owned()));
 }

@@ -105,37 +105,6 @@ fn explain_marks_shared_parts_of_two_texts() {
     folder.run(&html).expect(4);
 }
 
-/// Signatures that count shingles are shown beside similarities that also count them.
-#[test]
-fn explain_shows_similarities_of_counted_shingles() {
-    let folder = Folder::new();
-    folder.write("a.txt", "to be to be to be");
-    folder.write("b.txt", "to be or to go");
-    // Pairs of words: "to be" 3 and 1, "be to" 2 and 0; "be or", "or to", "to go" 0 and 1.
-    let cosine = 3.0 / (13.0_f64 * 4.0).sqrt();
-    // SimHash sees sets, unless shingles are weighed by their rarity.
-    for (options, weighted_cosine, similarity) in [
-        (
-            &["--minhash-kind", "weighted"][..],
-            Some(cosine),
-            Some(1.0 / 8.0),
-        ),
-        (&["--simhash", "64"], None, None),
-    ] {
-        let files = [
-            "explain", "a.txt", "b.txt", "--words", "2", "--format", "json",
-        ];
-        let ran = folder.run(&[&files[..], options].concat()).expect(0);
-        let json: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
-        let found = json[0]["weighted_cosine"].as_f64();
-        assert_eq!(found.is_some(), weighted_cosine.is_some());
-        let apart = found.zip(weighted_cosine).map_or(0.0, |(a, b)| a - b);
-        assert!(apart.abs() < 1e-12, "{found:?}");
-        assert_eq!(json[0]["weighted_similarity"].as_f64(), similarity);
-        assert_eq!(json[0]["overlap"], 1.0 / 2.0);
-    }
-}
-
 /// Groups of near-duplicates, a chain in which each text is near the next alone, and texts with markup.
 fn corpus(folder: &Folder) {
     let mut lines = String::new();

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use crate::kills::run_and_kill;
 use crate::sample::{one_in, trials};
-use crate::support::{Folder, distinct, edited, gzip, line, text};
+use crate::support::{Folder, edited, gzip, line, text};
 
 const SHARDS: u64 = 20;
 const DOCUMENTS: u64 = 60;
@@ -211,39 +211,6 @@ fn resumed_job_repeats_no_work_with_any_reader() {
 }
 
 #[test]
-fn job_builds_a_store_of_the_kept_documents() {
-    let folder = Folder::new();
-    for shard in 0..3_u64 {
-        let lines = (0..40).map(|n| line(&format!("{shard}/{n}"), &text(shard * 40 + n)));
-        folder.write(&format!("in/{shard}.jsonl"), lines.collect::<String>());
-    }
-    let stored = |store: &str| {
-        folder.run(&["check", store]).expect(0);
-        let arguments = format!("export {store} -o stream --force");
-        folder.run(&arguments).expect(0);
-        folder.read("stream")
-    };
-    folder.run("build a.rsm in --stamp 7").expect(0);
-    folder
-        .run(&with_job(&["build", "b.rsm", "in", "--stamp", "7"]))
-        .expect(0);
-    let again = folder
-        .run(&with_job(&["build", "c.rsm", "in", "--stamp", "7"]))
-        .expect(0);
-    assert!(
-        again.stderr.contains("reusing 3 of 3 files"),
-        "{}",
-        again.stderr
-    );
-    assert_eq!(stored("a.rsm"), stored("b.rsm"));
-    assert_eq!(stored("a.rsm"), stored("c.rsm"));
-    let other = folder.run(&with_job(&["build", "d.rsm", "in", "--stamp", "8"]));
-    other
-        .expect(2)
-        .says(&["was begun with different values of --stamp"]);
-}
-
-#[test]
 fn resumed_job_detects_changed_input_before_writing() {
     let folder = shards();
     let arguments = with_job(&DEDUP);
@@ -354,31 +321,4 @@ fn job_folder_refuses_another_job_and_rebuilds_damaged_files() {
     folder.write("texts/a.txt", "a text");
     let texts = "dedup texts -o x/ --job other";
     folder.run(texts).expect(2).says(&["a.txt is one text"]);
-}
-
-/// A job among the files of its corpus is not read as one of them.
-#[test]
-fn job_folder_inside_the_corpus_is_not_read() {
-    let folder = Folder::new();
-    folder.write("c/a.jsonl", distinct(0..20));
-    folder.write("c/more/b.jsonl", distinct(10..30));
-    // These are documents: no run has left them.
-    folder.write("c/like/job.json", line("x", &text(40)));
-    folder.write("c/like/lock", line("y", &text(41)));
-    let plain = folder.run("pairs c").expect(0);
-    let pairs = "pairs c --job c/more/job";
-    let first = folder.run(pairs).expect(0);
-    assert!(
-        first.stderr.contains("reusing 0 of 4 files"),
-        "{}",
-        first.stderr
-    );
-    let second = folder.run(pairs).expect(0);
-    for said in ["reusing 4 of 4 files", "skipped folders of jobs below c: 1"] {
-        assert!(second.stderr.contains(said), "{}", second.stderr);
-    }
-    assert_eq!(
-        (&first.stdout, &second.stdout),
-        (&plain.stdout, &plain.stdout)
-    );
 }

@@ -8,14 +8,12 @@
     reason = "helpers of tests are tests too"
 )]
 
-mod batches;
 mod colours;
 #[cfg(unix)]
 mod consoles;
 #[cfg(unix)]
 mod contents;
 mod corpora;
-mod dedup;
 mod eval;
 mod explain;
 mod features;
@@ -36,8 +34,6 @@ mod mistakes;
 #[cfg(all(unix, feature = "remote"))]
 mod object_server;
 mod outputs;
-mod pairs;
-mod query;
 #[cfg(all(unix, feature = "remote"))]
 mod remote;
 mod repair;
@@ -53,4 +49,3 @@ mod support;
 #[cfg(feature = "tables")]
 mod tables;
 mod tune;
-mod verify;

@@ -1,6 +1,6 @@
 //! Messages for people: errors, headers, and the output of -v.
 
-use crate::support::{Arguments, Folder, distinct, gzip, line, mixed, ran, text};
+use crate::support::{Arguments, Folder, distinct, gzip, mixed, ran, text};
 
 /// Files and stores to make mistakes with.
 fn folder_for_mistakes() -> Folder {
@@ -91,46 +91,4 @@ fn messages_are_those_that_were_collected() {
         .find(|(found, collected)| found != collected);
     assert_eq!(differing, None, "RESEMBLANCE_WRITE=1 writes {path}");
     assert_eq!(found.lines().count(), collected.lines().count());
-}
-
-/// Words of languages without spaces are whole sentences: near-copies share no five of them.
-#[test]
-fn texts_of_one_shingle_cause_a_note_with_advice() {
-    let folder = Folder::new();
-    let sentence = |number: u32| -> String {
-        let letters =
-            (0..60).map(|at| char::from_u32(0x4e00 + (number * 7919 + at * 131) % 20_000));
-        letters.map(Option::unwrap).collect()
-    };
-    let documents = |length: u32| -> String {
-        let texts =
-            (0..length).flat_map(|number| [sentence(number), sentence(number) + "\u{4e00}"]);
-        texts
-            .enumerate()
-            .map(|(id, text)| line(&id.to_string(), &text))
-            .collect()
-    };
-    folder.write("c.jsonl", documents(50));
-    for verb in [
-        "pairs c.jsonl",
-        "build a.rsm c.jsonl",
-        "dedup c.jsonl --dry-run",
-    ] {
-        let ran = folder.run(verb);
-        let warned = "100 of 100 texts have at most one shingle";
-        assert!(
-            ran.stderr.contains(warned) && ran.stderr.contains("--chars 5"),
-            "{}",
-            ran.stderr
-        );
-    }
-    let ran = folder.run("pairs c.jsonl --chars 5").expect(0);
-    assert!(
-        !ran.stderr.contains("one shingle") && ran.lines().len() == 50,
-        "{}",
-        ran.stderr
-    );
-    folder.write("d.jsonl", distinct(0..30));
-    let ran = folder.run("pairs d.jsonl");
-    assert!(!ran.stderr.contains("one shingle"), "{}", ran.stderr);
 }

@@ -3,51 +3,7 @@
 #[cfg(target_os = "linux")]
 use crate::sample::one_in;
 use crate::support::zstd;
-use crate::support::{Folder, distinct, line, text};
-
-/// Controls of C0 and C1, delete, and a bidirectional override.
-const HOSTILE: &str = "a\u{1b}[2J\u{9b}1m\u{7f}\u{202e}b";
-
-#[test]
-fn control_characters_of_keys_are_escaped_in_every_format() {
-    let folder = Folder::new();
-    folder.write("c.jsonl", line(HOSTILE, &text(1)) + &line("z", &text(1)));
-    folder.run("build a.rsm c.jsonl").expect(0);
-    let escaped = "a\\x1B[2J\\xC2\\x9B1m\\x7F\\xE2\\x80\\xAEb";
-    for verb in [
-        &["pairs", "c.jsonl"][..],
-        &["clusters", "c.jsonl"],
-        &["query", "a.rsm", &text(1)],
-        &["get", "a.rsm", "--escaped", escaped],
-        &["stats", "a.rsm"],
-        &["dedup", "c.jsonl", "-o", "/dev/null", "--report", "-"],
-    ] {
-        for format in ["table", "tsv", "jsonl"] {
-            let format = ["--format", format];
-            let is_dedup = verb[0] == "dedup";
-            let format = if is_dedup { &[][..] } else { &format };
-            let ran = folder.run(&[verb, format].concat()).expect(0);
-            let printed = ran.stdout + &ran.stderr;
-            let is_clean = |c: char| {
-                c == '\n' || c == '\t' || !HOSTILE[1..].contains(c) || c.is_ascii_graphic()
-            };
-            assert!(printed.chars().all(is_clean), "{verb:?}: {printed:?}");
-        }
-    }
-    let json = folder.run("pairs c.jsonl --format jsonl").expect(0).stdout;
-    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
-    assert_eq!(json["key_a"], HOSTILE);
-    // Messages, which have file names and keys in them.
-    let named = format!("{HOSTILE}\nresemblance: all is well");
-    let ran = folder.run(&["pairs", &named]).expect(4);
-    assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
-    assert!(
-        ran.stderr
-            .contains("\\x1B[2J\\xC2\\x9B1m\\x7F\\xE2\\x80\\xAEb\\x0A"),
-        "{}",
-        ran.stderr
-    );
-}
+use crate::support::{Folder, distinct, line};
 
 /// Returns a compressed file of zeros that exceeds the remaining memory.
 #[cfg(target_os = "linux")]

@@ -112,3 +112,16 @@ verbs() {
   resemblance decontaminate "$1" --against tests.jsonl -o out/ $report; cat r.tsv
   resemblance decontaminate tests.jsonl --against "$1" -o out/ $report; cat r.tsv
 }
+
+# around: sixty families of texts: b is above the threshold 0.8 to a, and c is below it. family_pairs: how many rows of a table
+# join which members of a family, with which similarity.
+around() {
+  local number
+  for ((number = 1000; number < 1060; number++)); do
+    doc "$number-a" "$number"; doc "$number-b" "$number" 4; doc "$number-c" "$number" 5
+  done
+}
+family_pairs() { sed -n 's/^[0-9]*-\(.\)\t[0-9]*-\(.\)\t/\1\2 /p' | sort | uniq -c; }
+
+# limited ARGUMENTS: the tool where no file may grow beyond 2 MB.
+limited() { (ulimit -f 2000; resemblance "$@" 2>&1; echo "exit $?"); }
