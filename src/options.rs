@@ -456,6 +456,7 @@ impl StoreOptions {
             },
             notes_many_writers: self.shared_writers == Some(true),
             wait: self.wait,
+            final_path: None,
         }
     }
 

@@ -6,9 +6,9 @@ use std::time::Instant;
 
 use crate::engine::folder_of;
 use crate::engine::{
-    BANDS, DEAD, DOCUMENTS, EQUAL, EngineError, EngineResult, FILTERS, KEYS, LANES, META, PAYLOADS,
-    PERMUTED, RUNS, ReadOnlyTable, ReadTransaction, ReadableTable, RedbFile, SETS, TableError,
-    TemporaryFile, catch_panic, must_not_exist, overlay,
+    BANDS, DEAD, DOCUMENTS, EQUAL, EngineError, EngineResult, FILTERS, FileOptions, KEYS, LANES,
+    META, PAYLOADS, PERMUTED, RUNS, ReadOnlyTable, ReadTransaction, ReadableTable, RedbFile, SETS,
+    TableError, TemporaryFile, catch_panic, must_not_exist, overlay,
 };
 use crate::error::{Error, Result};
 use crate::format::{Header, LaneRow, State, header};
@@ -59,7 +59,11 @@ pub(crate) fn create_in(
 ) -> Result<OpenStore> {
     options.validate()?;
     let context = SharedContext::new(path.into(), schema, options.clone())?;
-    let engine = RedbFile::create(file, &options.file_options())?;
+    let file_options = FileOptions {
+        final_path: Some(path.into()),
+        ..options.file_options()
+    };
+    let engine = RedbFile::create(file, &file_options)?;
     let laid_out = catch_panic(&engine.counters, || lay_out(&engine, &context));
     if let Err(error) = laid_out {
         // The file is ours and holds nothing: a second attempt must not meet it.

@@ -478,6 +478,22 @@ fn second_writer_waits_and_then_names_the_first() {
 }
 
 #[test]
+fn a_locked_store_is_named_as_it_was_created() {
+    let place = Place::new();
+    let path = place.store();
+    let options = options().shared_writers(true).wait(Duration::ZERO);
+    let store = options.clone().create(&path, schema()).unwrap();
+    let other = options.open(&path).unwrap();
+    let turn = other.begin_write().unwrap();
+    let Err(Error::Locked { path: locked, .. }) = store.begin_write() else {
+        panic!("two handles have the turn");
+    };
+    assert_eq!(locked, path);
+    drop(turn);
+    store.insert("a", &signature(1)).unwrap();
+}
+
+#[test]
 fn a_writer_with_a_process_beside_it_is_named() {
     let place = Place::new();
     let path = place.store();

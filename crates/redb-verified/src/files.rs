@@ -136,6 +136,9 @@ pub struct FileOptions {
     pub notes_many_writers: bool,
     /// How long to wait for a process that has the file open.
     pub wait: Duration,
+    /// The name that a file will have once it is complete. Errors show it in place of the temporary
+    /// one.
+    pub final_path: Option<PathBuf>,
 }
 
 impl Default for FileOptions {
@@ -149,6 +152,7 @@ impl Default for FileOptions {
             sharing: Sharing::Alone,
             notes_many_writers: false,
             wait: Duration::ZERO,
+            final_path: None,
         }
     }
 }
@@ -264,7 +268,7 @@ impl OpenFile {
         Ok(Self {
             backend,
             second,
-            locked_path: must_lock.then(|| path.into()),
+            locked_path: must_lock.then(|| options.final_path.as_deref().unwrap_or(path).into()),
             reader: None,
             wait: options.wait.max(MIN_HEADER_WAIT),
             turns_began: Mutex::new(None),
