@@ -29,7 +29,7 @@ pub(crate) type FilterTable = TableDefinition<'static, &'static [u8; 10], &'stat
 pub(crate) const META: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("meta");
 pub(crate) const DOCUMENTS: RowTable = TableDefinition::new("documents");
 pub(crate) const PAYLOADS: RowTable = TableDefinition::new("payloads");
-/// The one table that only some stores have: those that are exact.
+/// The table of exact stores. All other tables are in every store.
 pub(crate) const SETS: RowTable = TableDefinition::new("sets");
 pub(crate) const LANES: TableDefinition<'static, u16, &[u8]> = TableDefinition::new("lanes");
 pub(crate) const RUNS: TableDefinition<'static, u32, &[u8]> = TableDefinition::new("runs");
@@ -51,7 +51,7 @@ pub(crate) struct ReadTables {
     pub(crate) read: ReadTransaction,
     pub(crate) documents: ReadOnlyTable<u64, &'static [u8]>,
     pub(crate) payloads: ReadOnlyTable<u64, &'static [u8]>,
-    /// `None` in a store without exact sets, or whose kept hashes are these.
+    /// `None` in a store without exact sets, or if its kept hashes are the exact sets.
     pub(crate) sets: Option<ReadOnlyTable<u64, &'static [u8]>>,
     pub(crate) keys: ReadOnlyBlocks,
     pub(crate) bands: ReadOnlyBlocks,
@@ -75,7 +75,8 @@ impl ReadTables {
     }
 }
 
-/// Does something with the definition of each table of a store of a schema, whose keys are of different types.
+/// Visits the definition of each table of a store with this schema. Their keys have different
+/// types.
 macro_rules! for_each_table {
     ($schema:expr, $table:ident => $work:expr) => {
         for_each_table!(@ $table => $work,

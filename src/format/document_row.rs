@@ -159,7 +159,7 @@ pub(crate) fn decode_set(id: u64, bytes: &[u8], shape: &Shape) -> Result<ExactSe
     whole.ok_or_else(|| row_error(SETS, id, body))
 }
 
-/// Returns the number of features of the set in a row, before its checksum is looked at.
+/// Returns the number of features of the set in a row. Does not verify the checksum.
 pub(crate) fn set_count(id: u64, bytes: &[u8]) -> Result<usize> {
     let count = kept_hashes::set_count(bytes);
     Ok(count.ok_or_else(|| row_error(SETS, id, bytes))? as usize)
@@ -177,8 +177,8 @@ pub(crate) struct Shape {
     pub(crate) has_kept_hashes: bool,
     /// True if these have positions.
     pub(crate) has_positions: bool,
-    /// True if an exact set follows: in streams and wherever a signature stands alone, not in rows of
-    /// `documents`. It has weights if the values are samples.
+    /// True if an exact set follows. It does in streams and behind signatures without a row, but
+    /// not in rows of `documents`. The set has weights if the values are samples.
     pub(crate) has_set: bool,
 }
 
@@ -313,7 +313,7 @@ impl<'a> DocumentRow<'a> {
         rest.is_empty().then_some(row)
     }
 
-    /// Splits a row off the front of `bytes`, and returns what is behind it, too.
+    /// Splits a row off the front of `bytes`. Also returns the bytes that follow.
     fn split(bytes: &'a [u8], shape: &Shape) -> Option<(Self, &'a [u8])> {
         let (head, signature) = RowHead::split(bytes)?;
         let (values, rest) = match shape.values {
@@ -372,7 +372,7 @@ impl<'a> DocumentRow<'a> {
         self.kept.count()
     }
 
-    /// Returns the kept hashes, where they are the exact set.
+    /// Returns the kept hashes if they are the exact set.
     pub(crate) fn kept_set(&self) -> ExactSet {
         ExactSet::from_sorted(self.kept.iter().collect(), Vec::new())
     }

@@ -1,4 +1,4 @@
-//! The kept hashes of a signature, and their positions, packed; and exact sets, which are packed alike.
+//! The packed form of the kept hashes of a signature and their positions, and of exact sets.
 
 use super::bits::{fields, mask, pack, read_word, take, width_of};
 use crate::error::Result;
@@ -63,7 +63,7 @@ impl<'a> PackedHashes<'a> {
         packed.is_valid().then_some((packed, rest))
     }
 
-    /// Like [`split`](Self::split), but does not look whether the hashes ascend.
+    /// Like [`split`](Self::split), but does not check that the hashes ascend.
     fn split_unchecked(bytes: &'a [u8]) -> Option<(Self, &'a [u8])> {
         let (count, rest) = bytes.split_first_chunk::<COUNT_BYTES>()?;
         let count = u32::from_le_bytes(*count);
@@ -115,8 +115,8 @@ impl<'a> PackedHashes<'a> {
     }
 }
 
-/// Appends an exact set: its hashes and, if it has weights, these without the low bits that are 0 in
-/// all of them.
+/// Appends an exact set: its hashes and its weights, if it has any. Drops the low bits that are 0
+/// in all weights.
 pub(super) fn encode_set(set: &ExactSet, is_weighted: bool, bytes: &mut Vec<u8>) -> Result<()> {
     encode(set.hashes(), bytes)?;
     let weights = set.weights();
@@ -136,8 +136,8 @@ pub(super) fn encode_set(set: &ExactSet, is_weighted: bool, bytes: &mut Vec<u8>)
     Ok(())
 }
 
-/// Splits an exact set off the front of `bytes`; `None` if they are not as they are encoded. Returns
-/// the bytes behind it, too.
+/// Splits an exact set off the front of `bytes`. Also returns the bytes that follow. Returns `None`
+/// if the set is not in its encoded form.
 pub(super) fn split_set(bytes: &[u8], is_weighted: bool) -> Option<(ExactSet, &[u8])> {
     let (packed, mut rest) = PackedHashes::split_unchecked(bytes)?;
     let hashes = packed.ascending()?;

@@ -34,7 +34,7 @@ fn payload(input: &mut Input<'_>) {
     }
 }
 
-/// A set is written in one form alone.
+/// Each set has only one encoded form.
 fn set(id: u64, input: &mut Input<'_>) {
     for are_samples in [false, true] {
         let shape = Shape {

@@ -145,7 +145,7 @@ impl GroupCommit {
         if !self.store.engine.has_peers && self.queue.try_lead() {
             return self.lead(&request);
         }
-        // Another thread writes, or another process may: the time until it is done is good for a duplicate check.
+        // Another thread writes, or another process may: use the wait for a duplicate check.
         if let WriteRequest::InsertIfNew {
             new,
             searched_below,

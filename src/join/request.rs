@@ -332,8 +332,8 @@ impl<'a, A> Join<'a, A> {
 }
 
 impl<A> Join<'_, A> {
-    /// Returns the similarity that decides in the place of the estimate: the caller's and, where it is
-    /// unknown, that of the sets of an exact store.
+    /// Returns the similarity that replaces the estimate: the caller's, or that of the sets of an
+    /// exact store if the caller's is unknown.
     fn verification(&self) -> Option<Arc<PairSimilarity>> {
         let (source, verify) = (Arc::clone(&self.source), self.verify.clone());
         if source.context().exact.is_none() {

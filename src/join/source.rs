@@ -59,8 +59,8 @@ pub(crate) trait JoinSource: Send + Sync {
         threads: usize,
     ) -> Result<Arc<SignatureBatch>>;
 
-    /// Returns how similar the exact sets of two documents are; `None` unless the schema is exact. For a
-    /// similarity below the floor it may return any number below it.
+    /// Returns the similarity of the exact sets of two documents, or `None` unless the schema is
+    /// exact. If the similarity is below `floor`, returns any number below `floor`.
     fn set_similarity(&self, a: u64, b: u64, floor: f64) -> Result<Option<f64>>;
 
     /// Passes on the records of equal documents in a chunk of ids.

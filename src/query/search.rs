@@ -31,8 +31,8 @@ pub(crate) struct SearchSpec<'q> {
     pub(crate) budget: Option<Budget>,
     /// A document that is left out.
     pub(crate) exclude: Option<u64>,
-    /// The one whose similarities decide. If these are not estimates, an identical signature means an
-    /// identical document only if its similarity is 1 or unknown.
+    /// The source of the similarities that decide. If these are not estimates, a document with an
+    /// identical signature counts as identical only if its similarity is 1 or unknown.
     pub(crate) referee: Referee<'q>,
     /// True if matches get the payloads of their documents.
     pub(crate) with_payloads: bool,
@@ -71,7 +71,7 @@ impl<'q> SearchSpec<'q> {
         let plan = self.plan([signature])?;
         let lane = plan.identical_lane();
         let mut probe = Probe::new(self.view, &plan, self.budget, self.exclude);
-        // Documents with equal signatures may differ, and each is verified.
+        // Documents with equal signatures may differ: each is verified.
         probe.folds_equal = !self.referee.verifies();
         let found = self.collect(index, &[signature], lane, probe)?;
         found
@@ -446,7 +446,8 @@ impl<'q> SearchSpec<'q> {
         self.bounds.map_or(0.0, ResolvedBounds::similarity_floor)
     }
 
-    /// Asks the caller, if it verifies, or the sets of an exact store, how similar a document is.
+    /// Returns the similarity of a document from the caller, if it verifies, or from the sets of an
+    /// exact store.
     pub(super) fn verdict(
         &self,
         index: usize,

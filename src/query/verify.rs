@@ -12,7 +12,7 @@ use crate::types::DocumentId;
 /// caller cannot compute it; then the estimate decides.
 pub(crate) type ExactSimilarity = Result<Option<f64>>;
 
-/// The result of asking a caller who verifies, or the sets of an exact store, about a document.
+/// The answer of a caller who verifies, or of the sets of an exact store, about a document.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum CallerVerdict {
     /// Estimates decide.
@@ -32,19 +32,19 @@ impl CallerVerdict {
     }
 }
 
-/// The one who decides how similar two documents are.
+/// The source of the similarities that decide.
 #[derive(Clone, Copy)]
 pub(crate) enum Referee<'v> {
     Estimate,
-    /// The exact sets of the store.
+    /// The exact sets of the store decide.
     Sets,
-    /// The caller. Where it cannot compute the similarity, the sets of an exact store decide, and
-    /// elsewhere the estimate.
+    /// The caller decides. If it cannot compute the similarity, the sets of an exact store decide.
+    /// In other stores, the estimate decides.
     Caller(&'v Ask<'v>),
 }
 
 impl<'v> Referee<'v> {
-    /// returns the referee of a view where this caller verifies, if any does.
+    /// Returns the referee of a view for a request that this caller, if any, verifies.
     pub(crate) fn of(view: &dyn ReadView, caller: Option<&'v Ask<'v>>) -> Self {
         caller.map_or_else(
             || Self::without_caller(view.context().exact.is_some()),
@@ -52,7 +52,7 @@ impl<'v> Referee<'v> {
         )
     }
 
-    /// returns the referee where no caller verifies, by sets or by estimates.
+    /// Returns the referee for a request without a caller who verifies: sets or estimates.
     pub(super) fn without_caller(by_sets: bool) -> Self {
         match by_sets {
             true => Self::Sets,
@@ -60,7 +60,8 @@ impl<'v> Referee<'v> {
         }
     }
 
-    /// Returns whether sets decide, for threads, which cannot ask a caller; `None` if one verifies.
+    /// Returns whether sets decide, or `None` if a caller verifies. This is for threads, which
+    /// cannot ask a caller.
     pub(super) fn by_sets_alone(self) -> Option<bool> {
         match self {
             Self::Estimate => Some(false),

@@ -108,7 +108,8 @@ pub(crate) trait ReadView {
     /// Shows the row of a live document's payload, or `None`.
     fn payload_row(&self, id: u64, visit: &mut VisitRow<'_>) -> Result<()>;
 
-    /// Shows the row of a live document's exact set, or `None`, in a store that has them in a table.
+    /// Shows the row of a live document's exact set, or `None`. The store must have the table of
+    /// exact sets.
     fn set_row(&self, id: u64, visit: &mut VisitRow<'_>) -> Result<()>;
 
     /// Returns true if the rows never left this process's memory. Their checksums are then not
@@ -298,8 +299,8 @@ impl dyn ReadView + '_ {
         })
     }
 
-    /// Shows the body of the row of a live document's exact set, as it stands behind the body of its
-    /// row in a stream.
+    /// Shows the body of the row of a live document's exact set. In a stream, it follows the body
+    /// of the document's row.
     pub(crate) fn with_set_body(&self, id: u64, visit: &mut dyn FnMut(&[u8])) -> Result<()> {
         self.with_set_row(id, &mut |row| {
             decode_set(id, row, self.context().shape())?;
@@ -309,8 +310,8 @@ impl dyn ReadView + '_ {
         })
     }
 
-    /// Returns true if the exact sets of a signature and of a live document are equal, or the store has
-    /// none beside its rows.
+    /// Returns true if the exact sets of a signature and a live document are equal, or if the store
+    /// has no separate exact sets.
     pub(crate) fn has_set_of(&self, signature: &Signature, id: u64) -> Result<bool> {
         let Some(row) = self.context().set_row(id, signature)? else {
             return Ok(true);
@@ -323,8 +324,8 @@ impl dyn ReadView + '_ {
         Ok(is_same)
     }
 
-    /// Returns how similar the set of a signature and that of a live document are; `None` unless the
-    /// store is exact. For a similarity below the floor it may return any number below it.
+    /// Returns the similarity of the sets of a signature and a live document, or `None` unless the
+    /// store is exact. If the similarity is below `floor`, returns any number below `floor`.
     pub(crate) fn set_similarity(
         &self,
         signature: &Signature,
@@ -336,7 +337,8 @@ impl dyn ReadView + '_ {
             .transpose()
     }
 
-    /// Returns how similar the sets of two live documents are, as [`set_similarity`](Self::set_similarity).
+    /// Returns the similarity of the sets of two live documents, as
+    /// [`set_similarity`](Self::set_similarity).
     pub(crate) fn similarity_of_sets(&self, a: u64, b: u64, floor: f64) -> Result<Option<f64>> {
         let context = self.context();
         let set = match context.exact {
@@ -374,7 +376,7 @@ impl dyn ReadView + '_ {
         }
         let mut similarity = 0.0;
         self.with_set_row(id, &mut |row| {
-            // The numbers alone may decide.
+            // The numbers of features may suffice to decide.
             let most = context.max_similarity(own, set_count(id, row)?)?;
             similarity = match most < floor {
                 true => most,

@@ -26,9 +26,9 @@ type ChosenRadii = BTreeMap<(u32, u64), Option<Arc<ProbeRadii>>>;
 /// The place of the exact sets of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SetPlace {
-    /// The table `sets`.
+    /// The sets have the table `sets`.
     Table,
-    /// The kept hashes of containment, in the rows of documents.
+    /// The sets are the kept hashes of containment, in the rows of documents.
     KeptHashes,
 }
 
@@ -204,7 +204,7 @@ impl SharedContext {
         encode_document(id, document, signature, &self.shape)
     }
 
-    /// Encodes the row of a document's exact set, in a store with the table of these.
+    /// Encodes the row of a document's exact set in a store with the table `sets`.
     pub(crate) fn set_row(&self, id: u64, signature: &Signature) -> Result<Option<Vec<u8>>> {
         match self.exact {
             Some(SetPlace::Table) => self.any_set_row(id, signature),
@@ -212,7 +212,8 @@ impl SharedContext {
         }
     }
 
-    /// Encodes the exact set of a signature as a row, wherever the store has it; `None` unless it is exact.
+    /// Encodes the exact set of a signature as a row, whatever its place in the store. Returns
+    /// `None` unless the store is exact.
     pub(crate) fn any_set_row(&self, id: u64, signature: &Signature) -> Result<Option<Vec<u8>>> {
         let set = self.set_of(signature)?;
         set.map(|set| encode_set(id, &set, &self.shape)).transpose()
@@ -237,13 +238,13 @@ impl SharedContext {
         })
     }
 
-    /// Returns how similar two exact sets are. For a similarity below the floor it may return any
-    /// number below it.
+    /// Returns the similarity of two exact sets. If it is below `floor`, returns any number below
+    /// `floor`.
     pub(crate) fn compare_sets(&self, a: &ExactSet, b: &ExactSet, floor: f64) -> Result<f64> {
         Ok(a.similarity_from(floor, b, self.minhash_kind()?)?)
     }
 
-    /// Returns how similar two exact sets of these numbers of features are at most.
+    /// Returns the maximum similarity of two exact sets with these numbers of features.
     pub(crate) fn max_similarity(&self, a: &ExactSet, b_count: usize) -> Result<f64> {
         let kind = self.minhash_kind()?;
         Ok(ExactSet::max_similarity(a.hashes().len(), b_count, kind))
@@ -254,8 +255,8 @@ impl SharedContext {
         Ok(minhash.or_bug("the MinHash of an exact schema")?.kind())
     }
 
-    /// Returns how similar the sets of two signatures are; `None` unless the store is exact. For a
-    /// similarity below the floor it may return any number below it.
+    /// Returns the similarity of the sets of two signatures, or `None` unless the store is exact.
+    /// If it is below `floor`, returns any number below `floor`.
     pub(crate) fn set_similarity(
         &self,
         a: &Signature,
@@ -336,7 +337,7 @@ pub(crate) fn document_codes(
     Ok(())
 }
 
-/// Returns the layout of whole signatures of a schema, as they are outside of a store's tables.
+/// Returns the layout of complete signatures of a schema outside of a store's tables.
 pub(crate) fn whole_shape_of(schema: &Schema) -> Shape {
     Shape {
         has_set: schema.has_sets(),

@@ -214,12 +214,12 @@ impl<'t> DocumentTables<'t> {
         })
     }
 
-    /// Removes the rows of a document. Returns `None` if it was not there, else whether it had a
-    /// payload.
+    /// Removes the rows of a document. Returns whether it had a payload, or `None` if it did not
+    /// exist.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt) for a row that cannot be read, or a payload or an exact set
-    /// that is gone.
+    /// [`Error::Corrupt`](crate::Error::Corrupt) for a row that cannot be read, or a missing
+    /// payload or exact set.
     pub(crate) fn remove(&mut self, id: u64) -> Result<Option<bool>> {
         let Some(row) = self.documents.remove(id).engine()? else {
             return Ok(None);

@@ -103,7 +103,7 @@ impl Writer {
             let is_dense = window.is_dense();
             let (live, gone) = (&window.documents, &window.dropped);
             rewrite(&mut tables.documents, first..end, is_dense, live, gone)?;
-            // Sets are large, and are not read to be packed again.
+            // Sets are large: a repack does not read them.
             gone.iter().try_for_each(|id| tables.remove_set(*id))?;
             let (live, gone) = (&window.payloads, &window.dropped_payloads);
             if !gone.is_empty() {

@@ -269,7 +269,7 @@ impl Model {
         self.prefixes.iter().any(|prefix| (a ^ b) & prefix == 0)
     }
 
-    /// Compares as the store does: by their sets if it is exact, and else by signatures.
+    /// Compares as the store does: by sets if it is exact, otherwise by signatures.
     pub(crate) fn compare(&self, id: u64, a: &Signature, b: &Signature) -> Found {
         let estimated = self.compare_signatures(id, a, b);
         if !self.schema.is_exact() {

@@ -401,8 +401,8 @@ fn nearest_like(snapshot: &Snapshot, model: &Model, signature: &Signature, n: us
         let in_buckets = snapshot.nearest(signature, n).by(by).min_recall(0.0);
         let in_buckets = in_buckets.without_scan().run().unwrap();
         let all = model.nearest(signature, n, by, false);
-        // The exact sets of these documents are not as their estimates have it, by which candidates are
-        // left out that are hardly nearer.
+        // The similarity of the exact sets of these documents differs from their estimates.
+        // Estimates exclude candidates that are hardly nearer.
         let is_whole = !schema.is_exact() || by == Family::SimHash;
         let found = nearest(0.0);
         if found.scope() == Scope::Candidates && is_whole {

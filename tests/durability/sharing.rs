@@ -45,14 +45,15 @@ impl History {
         Random(self.seed.wrapping_mul(1_000_003).wrapping_add(self.steps))
     }
 
-    /// Returns the stamp below which the next step evicts, if it evicts. The stamp of a document is its number.
+    /// Returns the stamp below which the next step evicts, or `None`. The stamp of a document is
+    /// its number.
     fn evicts_below(&self) -> Option<u32> {
         let live: Vec<u32> = self.live.iter().copied().collect();
         let is_due = live.len() > 20 && self.random().below(25) == 0;
         is_due.then(|| live[live.len() / 3])
     }
 
-    /// Makes the next step, and returns what it changes beside the eviction.
+    /// Makes the next step. Returns its changes without the eviction.
     fn advance(&mut self) -> Changes {
         let mut random = self.random();
         let evicts_below = self.evicts_below();
@@ -87,7 +88,7 @@ impl History {
         }
     }
 
-    /// Returns the history of the commit that a marker is of.
+    /// Returns the history of the commit to which a marker belongs.
     fn of(marker: &Record) -> Self {
         let mut history = Self::new(marker.stamp() - MARKER_STAMP);
         history.reach(step_of(marker));
@@ -141,7 +142,7 @@ impl History {
     }
 }
 
-/// The stamp of the marker is this and the seed, so that it is never evicted.
+/// The stamp of the marker is the sum of this and the seed. It is never evicted.
 const MARKER_STAMP: u64 = 1 << 40;
 
 fn step_of(marker: &Record) -> u64 {
@@ -180,7 +181,7 @@ fn make_step(store: &Store, history: &mut History) -> u64 {
     history.reach(step_of(&marker_of(&store.snapshot().unwrap()).unwrap()));
     let evicts_below = history.evicts_below();
     if let Some(limit) = evicts_below {
-        // A process that is late finds nothing to evict: numbers only grow.
+        // A late process finds nothing to evict: numbers only grow.
         store
             .evict(EvictPolicy::OlderThan(limit.into()))
             .run()
@@ -312,7 +313,8 @@ fn check_old(snapshot: &Snapshot) -> Result<()> {
     history.check_all(snapshot)
 }
 
-/// Checks what readers see of the writers of one history, all of which are killed in each round.
+/// Checks that readers see a state of the history that writers make. All writers are killed in each
+/// round.
 fn follow_a_history(seed: u64, rounds: u64) {
     let place = Place::new();
     let path = place.store();
@@ -367,7 +369,7 @@ fn readers_see_each_commit_of_other_processes_and_only_whole_ones() {
     }
 }
 
-/// The number of histories, which a longer run sets.
+/// The number of histories. A longer run sets it.
 fn histories(usual: u64) -> u64 {
     std::env::var("RESEMBLANCE_HISTORIES").map_or(usual, |count| count.parse().unwrap())
 }

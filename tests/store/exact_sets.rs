@@ -10,8 +10,8 @@ use resemblance::{
     Novelty, Schema, SchemaBuilder, Signature, SimHash, Store, Text,
 };
 
-/// Sixteen bands of one row of 16 values: pairs of half the features or more are candidates but for one
-/// in 65,536, and their estimates are wrong by 0.1.
+/// Sixteen bands of one row from 16 values. Of the pairs with a similarity of 0.5 or more, only one
+/// in 65,536 is no candidate. The estimates have a standard error of about 0.1.
 fn schema(change: impl Fn(SchemaBuilder) -> SchemaBuilder) -> Schema {
     let minhash = MinHash::new(16).threshold(0.6).banding(16, 1);
     let builder = Schema::builder().text(Text::words(1)).minhash(minhash);
@@ -44,10 +44,10 @@ fn jaccard(a: &str, b: &str) -> f64 {
     shared as f64 / (a.len() + b.len() - shared) as f64
 }
 
-/// The documents of a store as it should be: texts by id, `None` where one was removed.
+/// The documents that a store should have: texts by id, `None` if removed.
 type Texts = Vec<Option<String>>;
 
-/// The documents within the bound of a text, the most similar first.
+/// Returns the documents within the bound of a text, the most similar first.
 fn near(texts: &Texts, text: &str, least: f64) -> Vec<(u64, f64)> {
     let there = (0..)
         .zip(texts)
@@ -125,7 +125,7 @@ fn answers_like(store: &Store, texts: &Texts, asked: &[String]) {
     assert_eq!(clustered, in_pairs.len());
 }
 
-/// That a novelty is that of a text among others, which it joins if it is new.
+/// Checks the novelty of a text against the expected one. Adds the text to the others if it is new.
 fn same_novelty(texts: &mut Texts, text: &str, novelty: &Novelty) {
     match (near(texts, text, 0.6).first(), novelty) {
         (None, Novelty::New { id, .. }) => {
@@ -152,7 +152,7 @@ fn history(schema: &Schema) {
     for (round, texts) in all.chunks(24).enumerate() {
         let sketch = |text: &String| store.sketch_text(text).unwrap();
         match round % 4 {
-            // The group of one caller, a transaction, a batch, the queue.
+            // The arms insert by single calls, in a transaction, in a batch, and by the queue.
             0 => {
                 for text in texts {
                     let novelty = store
@@ -213,7 +213,7 @@ fn history(schema: &Schema) {
     everywhere(&place, store, &kept, &all[..20]);
 }
 
-/// Carries the documents of a store through everything that makes another file of them.
+/// Passes the documents of a store through every operation that makes another file of them.
 fn everywhere(place: &Place, store: Store, kept: &Texts, asked: &[String]) {
     let snapshot = store.snapshot().unwrap();
     let mut stream = Vec::new();
@@ -242,7 +242,7 @@ fn everywhere(place: &Place, store: Store, kept: &Texts, asked: &[String]) {
         answers_like(&Store::open(place.file(name)).unwrap(), kept, asked);
         check_clean(&place.file(name));
     }
-    // Removed documents may be back, with the sets that they had.
+    // Removed documents may reappear, with their sets.
     let scanned = Store::open(place.file("scanned"))
         .unwrap()
         .snapshot()
@@ -292,7 +292,7 @@ fn exact_store_weighs_features_where_minhash_does() {
             .unwrap();
         let asked = store.sketch_text("rose rose thorn thorn").unwrap();
         let found = store.snapshot().unwrap().query(&asked).run().unwrap();
-        // Of weights 3 / 5, of the distributions 3 / 4: of the sets it would be 1.
+        // The similarity is 3 / 5 for weights and 3 / 4 for distributions. It would be 1 for sets.
         let expected = if minhash == MinHash::weighted(64) {
             3.0 / 5.0
         } else {
@@ -308,7 +308,7 @@ fn exact_store_weighs_features_where_minhash_does() {
 
 #[test]
 fn exact_store_tells_versions_of_one_signature_apart() {
-    // Of one bit a value and 16 values many documents have equal signatures.
+    // Many documents have equal signatures, because these have 16 values of one bit each.
     let minhash = MinHash::new(16).value_bits(1).threshold(0.5).banding(16, 1);
     let schema = Schema::builder()
         .text(Text::words(1))

@@ -230,8 +230,8 @@ impl SchemaOptions {
         Ok(())
     }
 
-    /// A new schema, for texts unless documents are features or signatures; `bounds` are its threshold and
-    /// distance. Features that are to be weighted by their rarity have no weights yet.
+    /// A new schema, for texts unless documents are features or signatures; `bounds` are its
+    /// threshold and distance. Features that will be weighted by their rarity have no weights yet.
     pub(crate) fn build(&self, bounds: &BoundOptions) -> Result<Schema> {
         let mut schema = Schema::builder();
         let without_texts = match (self.features, self.is_external(), self.fingerprints) {

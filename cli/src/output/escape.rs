@@ -56,8 +56,8 @@ pub(crate) fn parse(printed: &[u8]) -> Result<PrintedKey, String> {
     Ok(PrintedKey::Key(out))
 }
 
-/// Returns a key for forms that have strings: as it is if it is UTF-8. A key outside UTF-8 is escaped, and so is one that
-/// [`parse_string`] would take for such an escape.
+/// Returns a key as a string. A key in UTF-8 is unchanged. Escapes other keys, and keys that
+/// [`parse_string`] would read as an escape.
 pub(crate) fn string(key: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(key) {
         Ok(text) if escaped_string(key).is_none() => Cow::Borrowed(text),
@@ -71,7 +71,7 @@ pub(crate) fn parse_string(text: &str) -> PrintedKey {
     PrintedKey::Key(key.unwrap_or_else(|| text.as_bytes().to_vec()))
 }
 
-/// Returns the key for which a string in UTF-8 is an escape; `None` if it is a key as it is.
+/// Returns the key that a string in UTF-8 escapes, or `None` if the string itself is the key.
 fn escaped_string(text: &[u8]) -> Option<Vec<u8>> {
     memchr::memchr(b'\\', text)?;
     match parse(text) {

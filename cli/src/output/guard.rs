@@ -281,7 +281,7 @@ pub(super) fn must_not_be_a_link(path: &Path) -> Result<()> {
     }
 }
 
-/// Returns an error once the process is to end.
+/// Returns an error once a signal asks the process to end.
 type SignalCheck = Box<dyn Fn() -> Result<()> + Send + Sync>;
 
 static SIGNALS: OnceLock<SignalCheck> = OnceLock::new();
@@ -292,15 +292,15 @@ pub(crate) fn watch_signals(check: impl Fn() -> Result<()> + Send + Sync + 'stat
     let _ = SIGNALS.set(Box::new(check));
 }
 
-/// Opens a device, a pipe or a stream of the process. A named pipe is there once somebody reads it; a signal ends the
-/// wait.
+/// Opens a device, a pipe or a stream of the process. Waits until a named pipe has a reader; a
+/// signal ends the wait.
 pub(super) fn open_special(path: &Path) -> Result<File> {
     let (sender, receiver) = mpsc::channel();
     let name = path.to_path_buf();
-    // A stream that is a file may hold something already.
+    // A stream that is a file may not be empty.
     let opening = move || {
         let file = File::options().append(true).open(&name);
-        // After a signal nobody receives it.
+        // After a signal, the channel has no receiver.
         let _ = sender.send(file);
     };
     let failed = |e| Failure::io(format!("cannot write {}", path.display()), &e);

@@ -103,8 +103,9 @@ pub(crate) fn read_sample(context: &Context, source: SampleSource<'_>) -> Result
     Ok(sampler.finish(tally.kept))
 }
 
-/// Returns the schema with weights by the rarity of features in these corpora if the options request them. Reads the
-/// corpora then, which takes long, so check before whatever can be refused.
+/// Returns the schema with weights by the rarity of features in these corpora if the options
+/// request them. In that case it reads the corpora, which takes long. Check everything that can be
+/// refused before.
 pub(crate) fn weighed(
     context: &Context,
     schema: Schema,

@@ -275,7 +275,7 @@ fn csv_cells(row: &str) -> Vec<String> {
     cells
 }
 
-/// A key of jsonl and json, where one outside UTF-8 has a field of its own.
+/// A key in jsonl and json. A key outside UTF-8 has a separate field.
 fn plain_key(key: &str) -> PrintedKey {
     PrintedKey::Key(key.as_bytes().to_vec())
 }
@@ -369,7 +369,7 @@ fn reported_pairs(
     Ok(found.pairs)
 }
 
-/// Returns the contents of a report, which the name of its file may have compressed.
+/// Returns the contents of a report. Decompresses them if the name of the file asks for it.
 fn decompressed(path: &Path, window_bytes: u64) -> std::io::Result<Box<dyn BufRead + Send>> {
     let report: Box<dyn Read + Send> = match path.as_os_str() == "-" {
         true => Box::new(std::io::stdin()),

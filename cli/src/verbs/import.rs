@@ -123,7 +123,7 @@ fn import_stream(
 ) -> Result<ImportReport> {
     let failure = RefCell::new(None);
     let path = &arguments.stream;
-    // A pipe may have nothing for long, and a signal ends the wait.
+    // A pipe may be empty for a long time. A signal ends the wait.
     let opening = {
         let (path, window_bytes) = (path.clone(), context.memory_bytes / 2);
         move || OpenedStream::open(&path, window_bytes)

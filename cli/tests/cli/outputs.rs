@@ -294,7 +294,7 @@ fn outputs_are_refused_before_anything_is_read() {
         });
         let words: Vec<&str> = words.collect();
         let weighed = ["--tf-idf", "--simhash", "64"];
-        // Weights by rarity take a reading of their own.
+        // Weights by rarity need a separate reading of the corpus.
         let can_weigh = ["build", "dedup", "eval", "report"].contains(verb) && *made != Made::Job;
         let more = [&[][..], &weighed]
             .into_iter()
@@ -314,13 +314,13 @@ fn done(folder: &Folder, command: &str, force: bool) {
     folder.run(&words).expect(0);
 }
 
-/// The ends of the names of reports in every form, compressed ones too.
+/// The extensions of reports in every form, compressed or not.
 #[cfg(target_os = "linux")]
 const FORMS: [&str; 8] = [
     "tsv", "csv", "jsonl", "json", "tsv.gz", "csv.zst", "jsonl.xz", "json.bz2",
 ];
 
-/// Names of files of bytes that mean something in some form, or are outside UTF-8.
+/// File names with bytes that have a meaning in some form, or are outside UTF-8.
 #[cfg(target_os = "linux")]
 fn odd_names() -> impl Iterator<Item = Vec<u8>> {
     let bytes = b"\\\\\\xF#7nta\n\t\r,\"' =\xff\xfe\xc3\xa9\xe2\x80\xae\x1b\x7f";
@@ -337,8 +337,8 @@ fn odd_names() -> impl Iterator<Item = Vec<u8>> {
     })
 }
 
-/// Keys of arbitrary bytes, which are names of files, are in every form of report, and lead back into `explain` and the
-/// verbs that take a key.
+/// Keys of arbitrary bytes, which are names of files, appear in every form of report. `explain` and
+/// the verbs that take a key accept them from there.
 #[cfg(target_os = "linux")]
 #[test]
 fn keys_of_arbitrary_bytes_round_trip_through_every_form() {

@@ -226,15 +226,16 @@ const WHOLE_FILE_READER_BYTE: u64 = LOCK_BASE + 3;
 /// its users. Other waiting processes poll the turn as well, because the next one may be stopped.
 const WAITING_BYTE: u64 = LOCK_BASE + 900;
 
-/// How long a process may keep the turn while others wait. A hand-over costs about as much as a
-/// small commit: the next process wakes up and reads what was committed.
+/// The maximum time for which a process keeps the turn while others wait. A hand-over costs about
+/// as much as a small commit: the next process wakes up and reads what was committed.
 const TURNS_TIME: Duration = Duration::from_millis(5);
 
-/// How often the process that is next in line polls the turn. The pause is longer than the gap
-/// between two commits of the writing process.
+/// The interval at which the process that is next in line polls the turn. The pause is longer than
+/// the gap between two commits of the writing process.
 const NEXT_PAUSE: Duration = Duration::from_micros(100);
 
-/// How often the other waiting processes poll, so that they take little processor time.
+/// The interval at which the other waiting processes poll. It is long, so that they take little
+/// processor time.
 const LATER_PAUSE: Duration = Duration::from_millis(1);
 
 /// The maximum time to let a waiting process go first. It takes its turn within some tenths of a
@@ -418,8 +419,9 @@ impl OpenFile {
         self.wait_for_lock(|| Ok((!try_lock()?).then_some(HEADER_PAUSE)))
     }
 
-    /// Calls the function, which returns the time until it is called again, or `None` once it has the lock. It does
-    /// not block in the system: a process that was stopped while it holds the lock must not stop this one as well.
+    /// Calls the function until it returns `None`, once it has the lock. Otherwise the function
+    /// returns the time until the next call. It does not block in the system: a process that was
+    /// stopped while it holds the lock must not stop this one as well.
     fn wait_for_lock(&self, mut try_lock: impl FnMut() -> Locked<Option<Duration>>) -> Locked<()> {
         let began = Instant::now();
         while began.elapsed() <= self.wait {

@@ -258,7 +258,8 @@ impl<'a, 'w> Check<'a, 'w> {
         self.report.add(1, place, detail);
     }
 
-    /// Invariants 1 and 2: in an exact store each row of a document has an exact set, which can be read.
+    /// Checks invariants 1 and 2: in an exact store, each row of a document has a readable exact
+    /// set.
     fn sets(&mut self) -> Result<()> {
         let tables = self.snapshot.inner.tables()?;
         let Some(sets) = &tables.sets else {

@@ -28,7 +28,7 @@ pub(super) struct DamagedStore {
     commit: Commit,
     documents: RowVersions,
     payloads: RowVersions,
-    /// Has rows in an exact store alone.
+    /// Has rows only in an exact store.
     sets: RowVersions,
     deleted: RemainingTombstones,
     schema: Schema,
@@ -190,7 +190,7 @@ impl DamagedStore {
             // Whatever is there belongs to another version of the document.
             false => &[],
         };
-        // The set of a document never changes, and so any version will do.
+        // The set of a document never changes: any version is right.
         let set = match self.schema.has_sets() {
             true => {
                 let set = sets.first().ok_or(NO_SET_ROW)?;

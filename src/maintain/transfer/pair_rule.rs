@@ -116,7 +116,7 @@ impl PairRule {
     ///
     /// # Errors
     ///
-    /// [`Error::Bug`](crate::Error::Bug) for a signature without the set that the schema asks for.
+    /// [`Error::Bug`](crate::Error::Bug) for a signature without the set that the schema requires.
     pub fn compare(
         &self,
         a: &Signature,

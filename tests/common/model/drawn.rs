@@ -120,8 +120,9 @@ pub(crate) fn signature(schema: &Schema, drawn: Drawn) -> Signature {
     }
 }
 
-/// A signature with a set that is about as near to others as its values are, and seldom as the estimate
-/// has it: some of its features depend on a value, and some on nothing.
+/// Returns a signature with a set. The set is about as near to other sets as the values are to
+/// theirs, but rarely has the estimated similarity: some of its features depend on a value, and the
+/// others are in every set.
 fn with_set_like(schema: &Schema, signature: Signature) -> Signature {
     let values = signature
         .minhash()

@@ -446,7 +446,7 @@ fn read_head(bytes: &mut Bytes<'_>) -> Head {
     }
 }
 
-/// The body of a row and, behind it, the exact set: as in streams.
+/// The body of a row, then the exact set, as in streams.
 pub(crate) fn read_document(bytes: &mut Bytes<'_>, schema: &Schema) -> (Head, Signature) {
     let head = read_head(bytes);
     let mut signature = schema.decode_signature(bytes, head.is_empty);
@@ -457,7 +457,7 @@ pub(crate) fn read_document(bytes: &mut Bytes<'_>, schema: &Schema) -> (Head, Si
     (head, signature)
 }
 
-/// The body of a row: what stands in front of the signature, and that.
+/// The body of a row: the fields before the signature, and the signature.
 fn read_row(bytes: &mut Bytes<'_>, schema: &Schema) -> (Head, Signature) {
     let head = read_head(bytes);
     let signature = schema.decode_signature(bytes, head.is_empty);

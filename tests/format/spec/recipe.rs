@@ -299,7 +299,7 @@ impl Recipe {
         matches!(kind, Some(Kind::Weighted | Kind::Probability))
     }
 
-    /// Section 5.11: whether there is an exact set beside the kept hashes.
+    /// Returns whether there is an exact set in addition to the kept hashes. Section 5.11.
     pub(crate) fn has_set(&self) -> bool {
         let keeps_all = self
             .containment

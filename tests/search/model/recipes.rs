@@ -37,7 +37,7 @@ pub(crate) struct Recipe {
     empty_alike: bool,
     expected_documents: u64,
     seed: u64,
-    /// True if the store is exact, where the schema allows it.
+    /// True if the store is exact, provided that the schema allows it.
     is_exact: bool,
 }
 

@@ -257,7 +257,8 @@ impl DedupChoices<'_> {
         })
     }
 
-    /// Reads the corpus for the weights of its features, if they are asked for. To be called once the outputs are open.
+    /// Reads the corpus for the weights of its features if the options request them. Call it once
+    /// the outputs are open.
     pub(in crate::verbs) fn weigh(
         &self,
         context: &Context,

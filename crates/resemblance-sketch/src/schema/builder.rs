@@ -559,12 +559,13 @@ impl SchemaBuilder {
     }
 
     /// Keeps the set of all features of each document, as hashes of 44 bits, so that a store
-    /// compares candidates exactly. Signatures and bands still find the candidates. The set of n
-    /// features takes about (46.6 − log₂ n) / 8 bytes for each, 4.7 for a thousand.
+    /// compares candidates exactly. Signatures and bands still find the candidates. A set of n
+    /// features takes about (46.6 − log₂ n) / 8 bytes for each feature: 4.7 bytes if n is a
+    /// thousand.
     ///
-    /// The schema must have MinHash that it makes itself. Two documents with n different features
-    /// together have two of these confused with a probability of at most n² / 2⁴⁵: 3 × 10⁻⁶ for
-    /// 10,000. Anyone who knows the seed can choose features that collide.
+    /// The schema must have MinHash, and compute its values itself. If two documents together have
+    /// n different features, two of these features are confused with a probability of at most n² /
+    /// 2⁴⁵: 3 × 10⁻⁶ if n is 10,000. Anyone who knows the seed can choose features that collide.
     ///
     /// ```
     /// # use resemblance_sketch::{MinHash, Schema, SimHash, Text};

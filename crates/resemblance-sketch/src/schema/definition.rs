@@ -427,8 +427,8 @@ impl Schema {
         self.recipe.is_exact
     }
 
-    /// Returns true if signatures have an exact set beside their kept hashes, which otherwise are
-    /// it.
+    /// Returns true if signatures have an exact set in addition to their kept hashes. Otherwise,
+    /// the kept hashes of an exact schema are the exact set.
     pub fn has_sets(&self) -> bool {
         self.recipe.is_exact && !self.recipe.keeps_all_features()
     }

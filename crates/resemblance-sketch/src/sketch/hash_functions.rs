@@ -27,7 +27,7 @@ pub(super) struct HashFunctions {
     pub(super) mark: RecipeMark,
     pub(super) minhash: Option<AnyMinHasher>,
     pub(super) simhash: Option<SimHasher>,
-    /// The key of the hashes of exact sets, where signatures have these apart from kept hashes.
+    /// The key of the hashes of exact sets, if signatures have these in addition to kept hashes.
     set_key: Option<u64>,
 }
 

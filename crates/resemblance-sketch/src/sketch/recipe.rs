@@ -285,7 +285,7 @@ impl Recipe {
         self.kept_text().map_or(Ok(()), |text| text.validate())
     }
 
-    /// Sets decide similarities, which a schema of fingerprints alone has none of.
+    /// Sets decide similarities. A schema of fingerprints alone has no similarities.
     fn validate_exact(&self) -> Result<()> {
         let (found, expected) = match self.minhash {
             None => (
@@ -301,8 +301,7 @@ impl Recipe {
         SketchError::require(is_valid, "exact", found, expected)
     }
 
-    /// Returns true if the kept hashes of containment are those of all features, so that they are
-    /// the exact set.
+    /// Returns true if containment keeps the hashes of all features. These are then the exact set.
     pub(crate) fn keeps_all_features(&self) -> bool {
         let is_weighted = self
             .minhash

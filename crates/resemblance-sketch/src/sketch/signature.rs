@@ -46,7 +46,8 @@ pub struct Signature {
     is_empty: bool,
     /// The kept hashes; `None` without containment.
     kept: Option<KeptHashes>,
-    /// The set of all features; `None` unless the schema is exact, and where the kept hashes are it.
+    /// The set of all features. `None` if the schema is not exact, or if the kept hashes are the
+    /// set.
     set: Option<Box<ExactSet>>,
     /// The recipe that made the signature; `None` if the caller provided its parts.
     recipe: Option<RecipeMark>,
@@ -288,7 +289,7 @@ impl Signature {
         }
     }
 
-    /// This signature with this exact set.
+    /// Returns this signature with this exact set.
     #[inline]
     #[must_use]
     pub fn with_set(self, set: Option<ExactSet>) -> Self {
@@ -298,8 +299,8 @@ impl Signature {
         }
     }
 
-    /// Returns the set of all features, if the schema is [exact](crate::SchemaBuilder::exact).
-    /// `None` also where [kept hashes](Self::kept_hashes) are this set, so that it is kept once.
+    /// Returns the set of all features, if the schema is [exact](crate::SchemaBuilder::exact). Also
+    /// returns `None` if the [kept hashes](Self::kept_hashes) are this set: it is kept only once.
     ///
     /// ```
     /// # use resemblance_sketch::{MinHash, Schema};

@@ -7,8 +7,8 @@ use crate::sketch::hash::mix64;
 use crate::sketch::recipe::MinHashKind;
 use crate::sketch::simhash::{WeightedHash, add_up};
 
-/// The features of a document in a schema that is [exact](crate::SchemaBuilder::exact): hashes of
-/// 44 bits, ascending, each once, and their weights where the kind of MinHash has them.
+/// The features of a document in a schema that is [exact](crate::SchemaBuilder::exact): distinct
+/// hashes of 44 bits in ascending order, and their weights if the kind of MinHash has weights.
 ///
 /// ```
 /// use resemblance_sketch::{MinHash, Schema, Text};
@@ -23,13 +23,13 @@ use crate::sketch::simhash::{WeightedHash, add_up};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ExactSet {
     hashes: Vec<u64>,
-    /// One for each hash, or none.
+    /// One weight for each hash, or empty.
     weights: Vec<u64>,
 }
 
 impl ExactSet {
-    /// The set of distinct features by their hashes, in any order. The hashes that are kept are
-    /// those that containment keeps. Frozen.
+    /// Makes the set of features with these hashes, in any order. Keeps the same hashes as
+    /// containment. Frozen.
     pub(crate) fn of_hashes(key: u64, features: &[u64]) -> Self {
         let kept = features.iter().map(|hash| kept_hash(mix64(hash ^ key)));
         let mut hashes: Vec<u64> = kept.collect();
@@ -38,7 +38,7 @@ impl ExactSet {
         Self::from_sorted(hashes, Vec::new())
     }
 
-    /// The set of weighted features. Weights of hashes that collide add up. Frozen.
+    /// Makes the set of weighted features. Adds up the weights of hashes that collide. Frozen.
     pub(crate) fn of_weights(key: u64, features: &[WeightedHash]) -> Self {
         let kept = features
             .iter()
@@ -49,27 +49,29 @@ impl ExactSet {
         Self::from_sorted(hashes, weights)
     }
 
-    /// The set of hashes as a store keeps them: ascending, each once, with a weight for each or none.
+    /// Makes the set from hashes as a store keeps them: distinct and ascending, with a weight for
+    /// each or without weights.
     #[doc(hidden)]
     #[must_use]
     pub fn from_sorted(hashes: Vec<u64>, weights: Vec<u64>) -> Self {
         Self { hashes, weights }
     }
 
-    /// The hashes, ascending.
+    /// Returns the hashes in ascending order, each once.
     #[must_use]
     pub fn hashes(&self) -> &[u64] {
         &self.hashes
     }
 
-    /// The weight of each hash in steps of 2⁻¹⁶; empty unless the kind of MinHash has weights.
+    /// Returns the weight of each hash, in units of 2⁻¹⁶. Empty unless the kind of MinHash has
+    /// weights.
     #[must_use]
     pub fn weights(&self) -> &[u64] {
         &self.weights
     }
 
-    /// Returns the similarity that MinHash of a kind estimates, from 0 to 1. For a similarity below
-    /// `floor` it may return any number below it.
+    /// Returns the similarity that MinHash of a kind estimates, from 0 to 1. If it is below
+    /// `floor`, returns any number below `floor`.
     ///
     /// # Errors
     ///
@@ -83,8 +85,8 @@ impl ExactSet {
         })
     }
 
-    /// Returns a bound on the similarity of two sets of these numbers of features: it is reached
-    /// where one is in the other. Weights may come nearer.
+    /// Returns the maximum similarity of two sets with these numbers of features. Sets reach it if
+    /// one contains the other. With weights, the maximum is 1.
     #[must_use]
     pub fn max_similarity(a: usize, b: usize, kind: MinHashKind) -> f64 {
         match (a.min(b), a.max(b)) {
