@@ -643,3 +643,18 @@ def test_signed_fingerprints_are_the_same_bits() -> None:
     for number, bits in ((-(2**63) - 1, 64), (2**64, 64), (-(2**31) - 1, 32)):
         with pytest.raises(rs.InvalidParameterError):
             rs.Signature.from_simhash(number, bits)
+
+
+def test_matches_and_clusters_have_the_methods_of_sequences() -> None:
+    text = " ".join(f"word{number}" for number in range(50))
+    schema = rs.Schema(text=rs.Text.words(5), minhash=rs.MinHash(128))
+    with rs.Store.in_memory(schema) as store:
+        store.insert_many([text, text, "other words than these"], keys=["a", "b", "c"])
+        for answers in (store.query(text), store.clusters(), next(iter(store.clusters()))):
+            assert len(answers) > 0
+            for position, answer in enumerate(answers):
+                assert answers.index(answer) == position
+                assert answers.count(answer) == 1
+            assert answers.count(None) == 0
+            with pytest.raises(ValueError):
+                answers.index(None)

@@ -307,6 +307,67 @@ fn outputs_are_refused_before_anything_is_read() {
     }
 }
 
+/// An output that cannot be made where it is to go is refused, and nothing changes: below a file, in a folder in which
+/// nobody or not this user may write, and, unless it is written to as it is, in place of a named pipe.
+#[cfg(target_os = "linux")]
+#[test]
+fn unwritable_places_are_refused_and_leave_nothing() {
+    use std::fs::{Permissions, set_permissions};
+    use std::os::unix::fs::PermissionsExt;
+    use std::process::Command;
+
+    for (verb, option, made, command) in &OUTPUTS {
+        let folder = crowded();
+        std::fs::create_dir(folder.path("locked")).unwrap();
+        set_permissions(folder.path("locked"), Permissions::from_mode(0o555)).unwrap();
+        let pipe = folder.path("pipe");
+        assert!(
+            Command::new("mkfifo")
+                .arg(&pipe)
+                .status()
+                .unwrap()
+                .success()
+        );
+        let mut places = vec!["file/new", "/proc/resemblance-new"];
+        // The superuser may write there.
+        if std::fs::write(folder.path("locked/probe"), "").is_err() {
+            places.push("locked/new");
+        }
+        if matches!(made, Made::Store | Made::Folder | Made::Job) {
+            places.push("pipe");
+        }
+        for place in places {
+            let words = command.split(' ').map(|word| match word {
+                "@" => place,
+                "c" => "c.jsonl",
+                word => word,
+            });
+            let words: Vec<&str> = words.collect();
+            let before = named_files(&folder);
+            let ran = folder.run(&words);
+            assert!(matches!(ran.code, Some(2 | 4)), "{verb} {option}: {ran:?}");
+            // A store that is built there names the folder.
+            let named = place.rsplit_once('/').map_or(place, |(above, _)| above);
+            assert!(ran.stderr.contains(named), "{verb} {option}: {ran:?}");
+            let is_unchanged = named_files(&folder) == before;
+            assert!(is_unchanged, "{verb} {option}: {:?}", folder.names());
+            assert_eq!(folder.count("s.rsm"), 7, "{verb} {option}: {ran:?}");
+        }
+    }
+}
+
+/// The names of all files, and the contents of those other than pipes and the store that a verb opens to write.
+#[cfg(target_os = "linux")]
+fn named_files(folder: &Folder) -> BTreeMap<String, Option<Vec<u8>>> {
+    let names = folder.names().into_iter();
+    let read = |name: String| {
+        let path = folder.path(&name);
+        let is_compared = path.is_file() && name != "s.rsm";
+        (name, is_compared.then(|| std::fs::read(&path).unwrap()))
+    };
+    names.map(read).collect()
+}
+
 #[track_caller]
 fn done(folder: &Folder, command: &str, force: bool) {
     let mut words: Vec<&str> = command.split(' ').collect();

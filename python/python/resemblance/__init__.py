@@ -19,6 +19,7 @@ paragraphs or lines. `resemblance.datasketch` has the classes of the package of 
 """
 
 from collections.abc import Sequence as _Sequence
+from typing import Any as _Any
 
 from . import errors
 from ._native import (
@@ -79,6 +80,12 @@ from .schema import Containment, MinHash, SimHash, Text
 # Not `Clusters` and `Matches`: polars reads sequences one by one, and these through Arrow's interface.
 for _class in (Cluster, Overlaps, Signatures):
     _Sequence.register(_class)
+
+# Registration as a sequence gives no methods, and the others are sequences in all but that.
+_SEQUENCES: tuple[_Any, ...] = (Cluster, Clusters, Matches, Overlaps, Signatures)
+for _class in _SEQUENCES:
+    _class.index = _Sequence.index
+    _class.count = _Sequence.count
 
 __all__ = [
     "FORMAT_VERSION",
