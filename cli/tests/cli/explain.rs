@@ -4,105 +4,14 @@ use std::process::{Command, Stdio};
 
 use crate::support::{Folder, edited, line};
 
-const A: &str = "It was the best of times; it was the WORST of times — <b>Charles & Dickens</b>.";
-const B: &str = "It was the worst of times, it was the best of days — <b>Charles & Dickens</b>!";
-
-fn pair() -> Folder {
-    let folder = Folder::new();
-    folder.write(
-        "corpus.jsonl",
-        line("a", A) + &line("b", B) + &line("c", "other"),
-    );
-    folder.write("a.txt", A);
-    folder.write("b.txt", B);
-    folder
-}
-
 #[test]
-fn explain_marks_shared_parts_of_two_texts() {
-    let folder = pair();
-    let explain = "explain a b --corpus corpus.jsonl --words 3";
-    let ran = folder.run(explain).expect(0);
-    assert!(!ran.stdout.contains('\u{1b}'), "{}", ran.stdout);
-    let marked =
-        "--- b\n⟦It was the worst of times, it was the best of⟧ days — <⟦b>Charles & Dickens</b⟧>!";
-    assert!(ran.stdout.contains(marked), "{}", ran.stdout);
-
-    let json = folder.run(&format!("{explain} --format json")).expect(0);
-    let json: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
-    let pair = &json[0];
-    assert_eq!((&pair["a"], &pair["b"]), (&"a".into(), &"b".into()));
-    let shingles = |text: &str| {
-        let text = text.to_lowercase();
-        let words = text
-            .split(|c: char| !c.is_alphanumeric())
-            .filter(|word| !word.is_empty());
-        let words: Vec<String> = words.map(str::to_owned).collect();
-        words
-            .windows(3)
-            .map(<[String]>::to_vec)
-            .collect::<std::collections::BTreeSet<_>>()
-    };
-    let (of_a, of_b) = (shingles(A), shingles(B));
-    let shared = of_a.intersection(&of_b).count();
-    assert_eq!(pair["shared"], shared);
-    assert_eq!(
-        (&pair["shingles_a"], &pair["shingles_b"]),
-        (&of_a.len().into(), &of_b.len().into())
-    );
-    let similarity = shared as f64 / (of_a.len() + of_b.len() - shared) as f64;
-    assert_eq!(pair["similarity"], similarity);
-    assert!(pair["similarity_estimate"].is_f64() && pair["distance"].is_null());
-    let (count_a, count_b) = (of_a.len() as f64, of_b.len() as f64);
-    for (name, length) in [
-        ("cosine", (count_a * count_b).sqrt()),
-        ("dice", (count_a + count_b) / 2.0),
-        ("overlap", count_a.min(count_b)),
-    ] {
-        let expected = shared as f64 / length;
-        assert!(
-            (pair[name].as_f64().unwrap() - expected).abs() < 1e-12,
-            "{name}"
-        );
-        let printed = match name {
-            "dice" => format!("Dice {expected:.6}"),
-            _ => format!("{name} {expected:.6}"),
-        };
-        assert!(ran.stdout.contains(&printed), "{printed}: {}", ran.stdout);
-    }
-    assert!(pair["weighted_cosine"].is_null() && pair["weighted_similarity"].is_null());
-    for span in pair["spans_a"].as_array().unwrap() {
-        let at = |end: usize| span[end].as_u64().unwrap() as usize;
-        assert!(A.get(at(0)..at(1)).is_some(), "{span}");
-    }
-
-    // Files are the same texts; a spelled-out pair is the one that a report lists.
-    let files = "explain a.txt b.txt --words 3";
-    let of_files = folder.run(files).expect(0);
-    let body = |text: &str| text.split_once("\nsimilarity ").unwrap().1.to_owned();
-    assert_eq!(body(&of_files.stdout), body(&ran.stdout));
-    let pairs = "pairs corpus.jsonl --words 3 --threshold 0.1 --bands 64 --rows 2";
-    let found = folder.run(&format!("{pairs} --header")).expect(0);
-    folder.write("pairs.tsv", &found.stdout);
-    let reported = [
-        "explain",
-        "--pairs",
-        "pairs.tsv",
-        "--corpus",
-        "corpus.jsonl",
-        "--words",
-        "3",
-    ];
-    assert_eq!(folder.run(&reported).expect(0).stdout, ran.stdout);
-    let html = [&reported[..], &["--format", "html", "-o", "pairs.html"]].concat();
-    folder.run(&html).expect(0);
-    let page = folder.read_text("pairs.html");
-    must_be_well_formed(&page);
-    assert!(
-        page.contains("&lt;b&gt;") && !page.contains("<b>"),
-        "{page}"
-    );
-    folder.run(&html).expect(4);
+fn explain_page_is_well_formed() {
+    let folder = Folder::new();
+    folder.write("a.txt", "It was the <b>best & worst</b> of times");
+    folder.write("b.txt", "It was the <b>best & worst</b> of days");
+    let explain = "explain a.txt b.txt --words 2 --format html -o page.html";
+    folder.run(explain).expect(0);
+    must_be_well_formed(&folder.read_text("page.html"));
 }
 
 /// Groups of near-duplicates, a chain in which each text is near the next alone, and texts with markup.

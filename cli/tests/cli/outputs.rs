@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::support::{Folder, distinct, edited, line, mixed, text};
+use crate::support::{Folder, line, mixed, text};
 
 /// How a verb uses a name that it is given for an output.
 #[derive(Clone, Copy, PartialEq)]
@@ -464,67 +464,4 @@ fn keys_of_arbitrary_bytes_round_trip_through_every_form() {
         removed.expect(0);
     }
     assert_eq!(folder.count("s.rsm"), 1);
-}
-
-#[test]
-fn kept_and_dropped_documents_add_up_to_the_input() {
-    let sorted = |texts: &[String]| {
-        let mut lines: Vec<String> = texts
-            .iter()
-            .flat_map(|t| t.lines().map(str::to_owned))
-            .collect();
-        lines.sort();
-        lines
-    };
-    for seed in 0..6_u64 {
-        let folder = Folder::new();
-        let numbers = (0..30 + seed).map(|n| n.wrapping_mul(seed * 2 + 7) % 19);
-        let corpus: String = numbers
-            .enumerate()
-            .map(|(id, number)| line(&id.to_string(), &edited(number, id as u64 % 2)))
-            .collect();
-        folder.write("c.jsonl", &corpus);
-        folder.write("t.jsonl", distinct(0..4));
-        for policy in ["first", "cluster", "representative"] {
-            let dedup = "dedup c.jsonl -o k.jsonl --dropped d.jsonl --force";
-            let options = format!("--policy {policy} --report r.tsv");
-            folder.run(&format!("{dedup} {options}")).expect(0);
-            let parts = ["k.jsonl", "d.jsonl"].map(|name| folder.read_text(name));
-            assert_eq!(
-                sorted(&parts),
-                sorted(std::slice::from_ref(&corpus)),
-                "{seed} {policy}"
-            );
-            assert_eq!(
-                folder.report("r.tsv").lines().count(),
-                parts[1].lines().count()
-            );
-        }
-        let test = "decontaminate c.jsonl --against t.jsonl -o k.jsonl --force";
-        folder.run(&format!("{test} --report r.tsv")).expect(0);
-        let kept = folder.read_text("k.jsonl").lines().count();
-        let dropped = folder.read_text("r.tsv").lines().count() - 1;
-        assert_eq!(kept + dropped, corpus.lines().count(), "{seed}");
-        folder.run(&["create", "s.rsm"]).expect(0);
-        let add = ["add", "s.rsm", "c.jsonl", "--if-new", "--force"];
-        let outputs = ["-o", "k.jsonl", "--dropped", "d.jsonl", "--report", "r.tsv"];
-        let added = folder.run(&[&add[..], &outputs].concat()).expect(0);
-        let parts = ["k.jsonl", "d.jsonl"].map(|name| folder.read_text(name));
-        assert_eq!(sorted(&parts), sorted(std::slice::from_ref(&corpus)));
-        assert_eq!(
-            folder.report("r.tsv").lines().count(),
-            parts[1].lines().count()
-        );
-        let count = |name: &str| -> u64 {
-            let rest = added
-                .stderr
-                .rsplit_once(&format!("{name} "))
-                .map(|(_, rest)| rest);
-            let digits = rest.map(|rest| rest.split(|c: char| !c.is_ascii_digit()).next().unwrap());
-            digits.and_then(|digits| digits.parse().ok()).unwrap_or(0)
-        };
-        let read = corpus.lines().count() as u64;
-        assert_eq!(count("added") + count("dropped"), read, "{}", added.stderr);
-        assert_eq!(folder.count("s.rsm"), count("added"));
-    }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::support::{Folder, distinct, line, mixed};
+use crate::support::Folder;
 
 type Row = BTreeMap<String, serde_json::Value>;
 
@@ -57,32 +57,4 @@ fn tune_lists_bands_for_each_number_of_values() {
         (number(&rows[1], "bands"), number(&rows[1], "rows")),
         (13.0, 7.0)
     );
-}
-
-#[test]
-fn tune_measures_the_background_of_a_corpus() {
-    let folder = Folder::new();
-    folder.write("c.jsonl", mixed());
-    // 7 documents, 21 pairs: a and a-again equal, the edited ones at 191 / 201 with two and one.
-    let near = 191.0 / 201.0;
-    let rows = rows(&folder, &["--corpus", "c.jsonl", "--documents", "1000"]);
-    let mean = (1.0 + 3.0 * near) / 21.0;
-    assert!((number(&rows[0], "background") - mean).abs() < 1e-4);
-    for row in &rows {
-        let (bands, band_rows) = (number(row, "bands"), number(row, "rows"));
-        let found = 1.0 - (1.0 - near.powf(band_rows)).powf(bands);
-        let candidates = 1_000.0 * (1.0 + 3.0 * found) / 21.0;
-        assert!(
-            (number(row, "candidates") / candidates - 1.0).abs() < 1e-3,
-            "{row:?}"
-        );
-    }
-    folder.write("one.jsonl", line("a", "b"));
-    folder
-        .run("tune --corpus one.jsonl")
-        .expect(3)
-        .says(&["two documents"]);
-    folder.write("d.jsonl", distinct(0..300));
-    let small = "tune --corpus d.jsonl --memory 1M";
-    folder.run(small).expect(2).says(&["--memory", "--sample"]);
 }
