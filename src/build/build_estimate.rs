@@ -162,7 +162,7 @@ impl BulkOptions {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidParameter`](crate::Error::InvalidParameter) for a schema with containment,
+    /// [`Error::InvalidParameter`](crate::Error::InvalidParameter) for a schema with containment, and for an exact one,
     /// unless [`kept_hashes`](Self::kept_hashes) sets the number of hashes of a document, which
     /// depends on its length.
     pub fn estimate(
@@ -172,14 +172,17 @@ impl BulkOptions {
         key_bytes: u64,
         payload_bytes: u64,
     ) -> Result<BuildEstimate> {
-        let kept = match (schema.containment(), self.kept_hashes) {
-            (Some(_), None) => {
+        let keeps_hashes = schema.containment().is_some() || schema.has_sets();
+        let hashes = match (keeps_hashes, self.kept_hashes) {
+            (true, None) => {
                 let expected = "the mean number of a document: kept_hashes of the options";
                 return Err(Error::invalid("kept_hashes", "none", expected));
             }
-            (Some(_), Some(kept)) => kept,
-            (None, _) => 0,
+            (true, Some(hashes)) => hashes,
+            (false, _) => 0,
         };
+        let kept = schema.containment().map_or(0, |_| hashes);
+        let in_set = if schema.has_sets() { hashes } else { 0 };
         let sorting = Sorting::new(self, schema, documents, kept as f64)?;
         // Rows with their places in the tree; then postings.
         let signature = shape_of(schema).size_bytes() as u64;
@@ -191,7 +194,9 @@ impl BulkOptions {
         let row = content.saturating_add(DOCUMENT_ROW_BYTES + signature);
         let has_positions = schema.containment().is_some_and(|it| it.has_positions());
         let position = if has_positions { POSITION_BYTES } else { 0.0 };
-        let row = row as f64 + kept as f64 * (KEPT_HASH_BYTES + position);
+        // Weights are mostly small numbers.
+        let set = in_set as f64 * KEPT_HASH_BYTES;
+        let row = row as f64 + kept as f64 * (KEPT_HASH_BYTES + position) + set;
         let stored = (row * documents as f64 + sorting.stored_bytes) * PAGES;
         let disk_bytes = CONSTANT_BYTES.saturating_add(stored as u64);
         let buffers = BUFFERS_BYTES.saturating_add(self.store.cache_bytes.min(disk_bytes));

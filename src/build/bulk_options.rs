@@ -128,7 +128,8 @@ impl BulkOptions {
 
     /// Sets the mean number of [kept hashes](crate::Signature::kept_hashes) of a document, for
     /// [`estimate`](Self::estimate) with a schema that has containment. It is about 2 / (w + 1) of
-    /// the shingles with windows, or 1 / s of them with a scale. Nothing else depends on it.
+    /// the shingles with windows, or 1 / s of them with a scale. With an [exact](crate::SchemaBuilder::exact) schema it is the
+    /// number of all features, also if there is containment. Nothing else depends on it.
     ///
     /// ```
     /// use resemblance::{BulkOptions, Containment, Schema};

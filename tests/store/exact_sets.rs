@@ -415,7 +415,18 @@ fn exact_schema_refuses_what_it_cannot_decide() {
             .build(),
         "exact",
     );
-    let store = Store::in_memory(schema(|builder| builder)).unwrap();
+    let schema = schema(|builder| builder);
+    let options = BulkOptions::new();
+    refused(options.estimate(&schema, 1_000_000, 30, 0), "kept_hashes");
+    let bytes_of = |features| {
+        let options = options.clone().kept_hashes(features);
+        options
+            .estimate(&schema, 1_000_000, 30, 0)
+            .unwrap()
+            .disk_bytes
+    };
+    assert!((470_000_000..530_000_000).contains(&(bytes_of(100) - bytes_of(0))));
+    let store = Store::in_memory(schema.clone()).unwrap();
     let bare = Signature::from_minhash(vec![1; 16]);
     let found = store.insert("a", &bare).unwrap_err();
     assert!(
