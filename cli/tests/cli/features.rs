@@ -182,38 +182,3 @@ fn fingerprints_compare_pictures() {
     folder.run("add s.rsm p.jsonl").expect(0);
     assert_eq!(found(&folder.run("pairs s.rsm").expect(0).stdout), expected);
 }
-
-/// Pieces of music with the 64-bit hashes of their landmarks; each copy has lost some and gained noise.
-#[test]
-fn features_compare_music_by_landmarks() {
-    let mut draws = Draws(3);
-    let mut pieces: Vec<BTreeSet<u64>> = Vec::new();
-    for _ in 0..30 {
-        let first: BTreeSet<u64> = (0..300).map(|_| draws.next(u64::MAX)).collect();
-        let copy = first.iter().filter(|hash| *hash % 10 != 0).copied();
-        let noise: Vec<u64> = (0..20).map(|_| draws.next(u64::MAX)).collect();
-        let copy: BTreeSet<u64> = copy.chain(noise).collect();
-        pieces.extend([first, copy]);
-    }
-    let keys: Vec<String> = (0..pieces.len()).map(|n| format!("{n:02}.ogg")).collect();
-    let lines = keys.iter().zip(&pieces).map(|(key, hashes)| {
-        let document = json!({
-            "id": key, "hashes": hashes, "stamp": hashes.len(), "payload": {"hashes": hashes.len()}
-        });
-        format!("{document}\n")
-    });
-    let folder = Folder::new();
-    folder.write("m.jsonl", lines.collect::<String>());
-    let of_sets = |a: usize, b: usize| jaccard(&pieces[a], &pieces[b]);
-    let expected = expected(&keys, of_sets, |j| j >= 0.6);
-    assert_eq!(expected.len(), 30);
-    let options = ["--features", "--threshold", "0.6"];
-    let pairs = [&["pairs", "m.jsonl", "--recall", "0.99999"][..], &options].concat();
-    assert_same(&found(&folder.run(&pairs).expect(0).stdout), &expected);
-    let build = [&["build", "s.rsm", "m.jsonl"][..], &options].concat();
-    folder.run(&build).expect(0);
-    let got = folder.run("get s.rsm 00.ogg --format jsonl").expect(0);
-    let got: serde_json::Value = serde_json::from_str(&got.stdout).unwrap();
-    assert_eq!(got["stamp"], 300);
-    assert_eq!(got["payload_hex"], "7b22686173686573223a3330307d");
-}

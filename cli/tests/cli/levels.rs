@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::support::{Folder, edited, line, text};
+use crate::support::{Folder, edited, text};
 
 /// Texts that share lines and paragraphs, some with other letters. Some texts consist of shared
 /// lines only.
@@ -114,41 +114,5 @@ fn levels_remove_repeated_parts_and_keep_the_rest_unchanged() {
                 None => assert!(!folder.path(&path).exists()),
             }
         }
-    }
-}
-
-/// Both in one run are the one after the other.
-#[test]
-fn level_document_compares_the_trimmed_texts() {
-    let folder = Folder::new();
-    let lines: String = pages().iter().map(|(id, text)| line(id, text)).collect();
-    folder.write("c.jsonl", lines);
-    for policy in ["first", "cluster", "representative"] {
-        let run = |input: &str, output: &str, level: &str| {
-            let mut arguments = vec!["dedup", input, "-o", output, "--level", level];
-            arguments.push("--force");
-            if level != "line" {
-                arguments.extend(["--words", "2", "--policy", policy, "--threshold", "0.6"]);
-            }
-            folder.run(&arguments).expect(0)
-        };
-        run("c.jsonl", "trimmed.jsonl", "line");
-        run("trimmed.jsonl", "after.jsonl", "document");
-        let both = run("c.jsonl", "both.jsonl", "line,document");
-        let after = folder.read_text("after.jsonl");
-        let ids = |lines: &str| {
-            lines
-                .lines()
-                .map(|l| l[..14].to_owned())
-                .collect::<Vec<_>>()
-        };
-        assert_eq!(
-            ids(&folder.read_text("both.jsonl")),
-            ids(&after),
-            "{policy}"
-        );
-        assert!(after.lines().count() < folder.read_text("trimmed.jsonl").lines().count());
-        assert_eq!(folder.read_text("both.jsonl"), after);
-        both.says(&["emptied", "repeated parts"]);
     }
 }
