@@ -21,6 +21,7 @@ use crate::keys::Key;
 use crate::lease::{Held, Lease, OpenFile};
 use crate::progress::{Callback, CallerLink, Reporter};
 use crate::python::{Report, choice, given, item, object};
+use crate::signature::hash;
 use crate::waiting::{Home, PATIENCE, abandon, closed, lock, receive, released, spawn};
 
 /// The number of pairs that the thread that finds them sends to Python at once.
@@ -393,6 +394,14 @@ impl Cluster {
     fn __getitem__<'py>(&self, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let object = |id: &DocumentId| id.get().into_bound_py_any(index.py());
         item(&self.ids, index, "document", object)
+    }
+
+    fn __eq__(&self, other: &Self) -> bool {
+        self.ids == other.ids
+    }
+
+    fn __hash__(&self) -> u64 {
+        hash(&self.ids)
     }
 
     fn __repr__(&self) -> String {

@@ -291,7 +291,7 @@ fn of_values(
     }
 }
 
-fn hash(value: &impl std::hash::Hash) -> u64 {
+pub(crate) fn hash(value: &impl std::hash::Hash) -> u64 {
     use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
     // For dictionaries of this process alone.
     BuildHasherDefault::<DefaultHasher>::default().hash_one(value)
