@@ -1,8 +1,11 @@
-//! File systems without locks, on which two simultaneous writers would damage a store.
+//! File systems without locks, on which two simultaneous writers would damage a store, and locks that
+//! fail once.
 
+use std::collections::BTreeSet;
 use std::io::{self, Result};
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use crate::common::memory::{Call, MemoryFiles, Watch, WatchedFiles};
 use crate::common::small::{schema, signature};
@@ -69,9 +72,102 @@ fn an_unlockable_store_is_refused_by_default() {
 fn available_locks_are_used() {
     let place = crate::common::Place::new();
     let path = place.store();
-    let options = StoreOptions::new().without_lock();
+    let options = StoreOptions::new().without_lock().wait(Duration::ZERO);
     let store = options.create(&path, schema()).unwrap();
     let refused = options.open(&path);
     assert!(matches!(refused, Err(Error::Locked { .. })));
     drop(store);
+}
+
+/// Answers one request for a lock with an error, after a number of other requests.
+#[derive(Debug)]
+struct FailingOnce {
+    number: i32,
+    /// The requests before it. While it is `u32::MAX`, all requests succeed.
+    before: AtomicU32,
+}
+
+impl Watch for FailingOnce {
+    fn before(&self, call: &Call<'_>) -> Result<()> {
+        let before = self.before.load(Ordering::Relaxed);
+        if !matches!(call, Call::Lock) || before == u32::MAX {
+            return Ok(());
+        }
+        self.before.store(before.wrapping_sub(1), Ordering::Relaxed);
+        match before {
+            0 => Err(io::Error::from_raw_os_error(self.number)),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Inserts through handles for which one request for a lock fails. Returns the documents that were
+/// refused, or `None` if there were no more requests than `before`.
+fn refused_by_a_failing_lock(
+    number: i32,
+    before: u32,
+    shared_writers: bool,
+) -> Option<BTreeSet<u32>> {
+    let (files, path) = (MemoryFiles::default(), Path::new("store.rsm"));
+    let sound = StoreOptions::new().files(std::sync::Arc::new(files.clone()));
+    let sound = sound.shared_writers(shared_writers);
+    drop(sound.create(path, schema()).unwrap());
+    let failing = FailingOnce {
+        number,
+        before: AtomicU32::new(u32::MAX),
+    };
+    let watched = WatchedFiles::new(files, failing);
+    let options = watched.options(&sound);
+    let (mut inserted, mut refused) = (BTreeSet::new(), BTreeSet::new());
+    // The locks of files in memory keep nobody away, so there is a second writer only where writers
+    // share the store. The two write one after the other.
+    let writers: Vec<_> = [&options, &sound]
+        .into_iter()
+        .take(if shared_writers { 2 } else { 1 })
+        .map(|options| options.open(path).unwrap())
+        .collect();
+    watched.watch.before.store(before, Ordering::Relaxed);
+    for key in 0..8u32 {
+        let writer = &writers[key as usize % writers.len()];
+        match writer.insert(key.to_le_bytes(), &signature(key)) {
+            Ok(_) => inserted.insert(key),
+            Err(_) => refused.insert(key),
+        };
+    }
+    drop(writers);
+    let has_failed = watched.watch.before.load(Ordering::Relaxed) == u32::MAX;
+    let snapshot = sound.open(path).unwrap().snapshot().unwrap();
+    for key in 0..8u32 {
+        let is_there = snapshot.contains(key.to_le_bytes()).unwrap();
+        assert!(
+            is_there || !inserted.contains(&key),
+            "{key} is lost after error {number} for request {before}"
+        );
+        assert!(!is_there || inserted.contains(&key) || refused.contains(&key));
+    }
+    drop(snapshot);
+    assert!(sound.check(path).run().unwrap().is_clean());
+    has_failed.then_some(refused)
+}
+
+#[test]
+fn a_failing_lock_loses_nothing_that_was_inserted() {
+    for shared_writers in [false, true] {
+        let mut requests = 0;
+        while let Some(refused) = refused_by_a_failing_lock(libc::EIO, requests, shared_writers) {
+            // A process that has had locks must not do without one, whatever the system reports.
+            for number in [libc::ENOLCK, libc::EBADF, libc::EDEADLK] {
+                let found = refused_by_a_failing_lock(number, requests, shared_writers);
+                assert_eq!(
+                    found.as_ref(),
+                    Some(&refused),
+                    "error {number}, request {requests}"
+                );
+            }
+            let interrupted = refused_by_a_failing_lock(libc::EINTR, requests, shared_writers);
+            assert_eq!(interrupted, Some(BTreeSet::new()));
+            requests += 1;
+        }
+        assert!(requests > 20, "only {requests} requests were made");
+    }
 }
