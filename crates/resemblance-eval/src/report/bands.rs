@@ -108,7 +108,7 @@ impl PairBands {
     ///
     /// # Errors
     ///
-    /// Only [`Error::Bug`], if a different schema compared the pair.
+    /// Only [`Error::Bug`](resemblance::Error::Bug), if a different schema compared the pair.
     pub fn add(&mut self, pair: &Pair) -> Result<()> {
         self.pairs += 1;
         let (band, part) = self.place(pair)?;

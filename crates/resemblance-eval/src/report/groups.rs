@@ -30,7 +30,7 @@ impl Likeness {
     ///
     /// # Errors
     ///
-    /// Only [`Error::Bug`], if there is neither.
+    /// Only [`Error::Bug`](resemblance::Error::Bug), if there is neither.
     pub fn of(similarity: Option<f64>, distance: Option<u32>) -> Result<Self> {
         let likeness = similarity
             .map(Self::Similarity)
