@@ -1,5 +1,4 @@
-//! The loop of a crawler that follows links, refuses copies, revisits pages and forgets pages that
-//! no longer exist.
+//! The loop of a crawler that follows links, refuses copies, revisits pages and forgets lost pages.
 //!
 //! `cargo run --bin crawler_loop` prints:
 //!

@@ -374,7 +374,7 @@ fn histories(usual: u64) -> u64 {
     std::env::var("RESEMBLANCE_HISTORIES").map_or(usual, |count| count.parse().unwrap())
 }
 
-const PEER: &str = "sharing::insert_new_ones";
+const PEER: &str = "sharing::peer_in_a_child";
 
 /// Not a test: a process that inserts documents, including those of other processes, if they are
 /// new, until it is killed.

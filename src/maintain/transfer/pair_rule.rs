@@ -30,10 +30,10 @@ use resemblance_sketch::sketch::Signature;
 /// let codes = [codec.bucket_codes(&a)?, codec.bucket_codes(&b)?];
 /// let shares_band = rule.lanes().any(|lane| codes[0][lane] == codes[1][lane]);
 /// assert!(shares_band);
-/// let score = rule.compare(&a, &b, None, shares_band);
+/// let score = rule.compare(&a, &b, None, shares_band)?;
 /// assert_eq!((score.is_pair, score.similarity, score.distance), (true, Some(1.0), None));
 /// // The texts themselves may show that two are less alike than they seem.
-/// assert!(!rule.compare(&a, &b, Some(0.5), shares_band).is_pair);
+/// assert!(!rule.compare(&a, &b, Some(0.5), shares_band)?.is_pair);
 /// # Ok::<(), resemblance::Error>(())
 /// ```
 #[derive(Clone)]
@@ -49,7 +49,7 @@ pub struct PairRule {
 /// let schema = Schema::builder().simhash(SimHash::external(256)).build()?;
 /// let rule = Codec::new(&schema)?.pair_rule(Bounds::new().max_distance(1))?;
 /// let [a, b] = [[0_u8; 32], [1; 32]].map(Signature::from_fingerprint);
-/// let score = rule.compare(&a, &b, None, false);
+/// let score = rule.compare(&a, &b, None, false)?;
 /// assert_eq!((score.is_pair, score.distance), (false, Some(32)));
 /// # Ok::<(), resemblance::Error>(())
 /// ```
