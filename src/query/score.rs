@@ -232,10 +232,11 @@ impl<'a> Scorer<'a> {
     /// Compares with the document of an id, however far: for `insert_if_new` of a key that the store
     /// already has.
     pub(crate) fn compare(&self, source: &dyn ReadView, id: u64) -> Result<Match> {
+        // Before the visit, which keeps the table of rows open: the set may be in the row.
+        let exact = source.set_similarity(self.signature, id, 0.0)?;
         let mut found = None;
         source.live_documents(&[id], &mut |_, row| {
             let scored = self.compare_row(source.context(), id, &row);
-            let exact = source.set_similarity(self.signature, id, 0.0)?;
             let scored = scored.with_similarity(exact);
             let document = source.to_document(id, &row.head, false)?;
             found = Some(self.matched(source.context(), &scored, document));

@@ -147,16 +147,17 @@ fn revision(source: &dyn ReadView, id: u64, key: &[u8], signature: &Signature) -
         false => None,
     };
     let scorer = Scorer::new(signature);
+    // Before the visit, which keeps the table of rows open: the set may be in the row.
+    let exact = source.set_similarity(signature, id, 0.0)?;
+    let has_same_set = source.has_set_of(signature, id)?;
     let mut revision = None;
     source.live_documents(&[id], &mut |id, row| {
         let compared = scorer.compare_row(context, id, &row);
-        let exact = source.set_similarity(signature, id, 0.0)?;
         let compared = compared.with_similarity(exact);
         let document = source.to_document(id, &row.head, false)?;
         let last = scorer.matched(context, &compared, document);
         // The bytes are compared and not the estimate: values cut to few bits can agree in all
         // positions where the whole values differ.
-        let has_same_set = source.has_set_of(signature, id)?;
         revision = Some(if row.has_signature_of(&as_stored) && has_same_set {
             Revision::Unchanged(last)
         } else if row.is_empty() == signature.is_empty()

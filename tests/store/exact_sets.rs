@@ -308,14 +308,16 @@ fn exact_store_weighs_features_where_minhash_does() {
 
 #[test]
 fn exact_store_tells_versions_of_one_signature_apart() {
+    let builder = Schema::builder().text(Text::words(1));
+    tell_versions_apart(builder.clone());
+    // The kept hashes are the sets.
+    tell_versions_apart(builder.containment(Containment::new(1).window(1)));
+}
+
+fn tell_versions_apart(builder: SchemaBuilder) {
     // Many documents have equal signatures, because these have 16 values of one bit each.
     let minhash = MinHash::new(16).value_bits(1).threshold(0.5).banding(16, 1);
-    let schema = Schema::builder()
-        .text(Text::words(1))
-        .minhash(minhash)
-        .exact()
-        .build()
-        .unwrap();
+    let schema = builder.minhash(minhash).exact().build().unwrap();
     let store = Store::in_memory(schema).unwrap();
     let numbers: Vec<String> = (0..2_000_u64).map(|number| format!("w{number}")).collect();
     let mut by_values = std::collections::BTreeMap::new();
