@@ -7,8 +7,9 @@ A corpus is one of these:
 - a column: a pyarrow array, a pandas, polars or DuckDB one, NumPy strings;
 - a table: pyarrow, pandas, polars (lazy frames too), DuckDB, `datasets` (streamed ones too), or a
   mapping of columns. `text` and `key` name the columns; others are ignored;
-- a path, as `str` or `Path`, or several paths, read as `read_files` and the command-line tool read them: JSON Lines,
-  CSV, TSV, Parquet, Arrow and SQLite files, text files and folders of them, plain or compressed.
+- a path, as `str` or `Path`, or a list of `Path` (strings in a list are texts). They are read as
+  `read_files` and the command-line tool read them: JSON Lines, CSV, TSV, Parquet, Arrow and SQLite
+  files, text files and folders of them, plain or compressed.
 
 Positions count its documents from 0. The key of a document is its `id` if it has one. If you set
 another `key`, every document must have it; `key=None` ignores ids. A key is a string or a number. Keys

@@ -22,6 +22,7 @@ use resemblance_sketch::sketch::{RecipeMark, Signature};
 const NO_DOCUMENT_ROW: &str = "its row in documents is gone";
 const NO_PAYLOAD_ROW: &str = "its row in payloads is gone";
 const NO_SET_ROW: &str = "its row in sets is gone";
+const SEVERAL_SETS: &str = "found several sets of features, expected one";
 
 /// A damaged file, whose documents are read one by one.
 pub(super) struct DamagedStore {
@@ -190,10 +191,13 @@ impl DamagedStore {
             // Whatever is there belongs to another version of the document.
             false => &[],
         };
-        // The set of a document never changes: any version is right.
+        // The set of a document never changes. But a transaction that was rolled back may have used its id.
         let set = match self.schema.has_sets() {
             true => {
                 let set = sets.first().ok_or(NO_SET_ROW)?;
+                if sets.iter().any(|other| other.value != set.value) {
+                    return Err(SEVERAL_SETS.into());
+                }
                 let decoded = decode_set(set.id, &set.value, &self.shape);
                 Some(decoded.map_err(|error| reason(SETS, &error))?)
             }

@@ -124,7 +124,11 @@ class MinHashLSH:
         return self._index.signature(minhash)
 
     def insert(self, key: Hashable, minhash: Any, check_duplication: bool = True) -> None:
-        """Inserts a set under a key that must be new. It is durable on return if there is a `path`."""
+        """Inserts a set under a key that must be new. It is durable on return if there is a `path`.
+
+        While any thread has an insertion session, the changes of all threads are part of it: they are
+        durable when it ends, and an exception in it undoes them.
+        """
         if len(minhash) != self.h:
             raise ValueError(f"minhash: found {len(minhash)} values, expected {self.h}")
         if not check_duplication:
