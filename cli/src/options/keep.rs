@@ -168,7 +168,7 @@ impl PolicyName {
 #[derive(Debug, Args)]
 pub(crate) struct SurvivorOptions {
     /// Also drop near-duplicates of documents in this store, and use its schema. Similarities to documents of the store
-    /// are estimates, because a store has no texts
+    /// are estimates unless it is exact, because a store has no texts
     #[arg(long, value_name = "STORE")]
     pub(crate) against: Option<PathBuf>,
     /// The corpus from which this store was built, or a part of it: similarities to documents whose texts are in it are

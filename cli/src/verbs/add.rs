@@ -31,7 +31,7 @@ use resemblance_corpus::{ContentRule, Corpus, ReadTotals, SourceKind};
 /// continue. After a kill the store holds the documents that the last line of -v reports as committed, or those of one
 /// more commit. A key that is already in the store is bad input unless --upsert or --if-new is given. With --if-new,
 /// similarities within the corpus are exact unless --verify estimate is given. Similarities to documents that were in
-/// the store before are estimates, because a store has no texts; --texts makes them exact. Documents dropped by an
+/// the store before are estimates unless it is exact, because a store has no texts; --texts makes them exact. Documents dropped by an
 /// estimate are counted.
 #[derive(Debug, Args)]
 #[command(after_help = "\
