@@ -8,6 +8,7 @@ mod engine;
 mod fjall;
 mod group;
 mod hash_map;
+mod kept_sets;
 mod kernels;
 mod link;
 mod lmdb;
@@ -67,6 +68,8 @@ accuracy estimates of random pairs of sets of 10 to 10,000,000 features, every k
          against its own theory; fails where they do not agree
 nearest  the ten nearest documents: recall, signatures read and time on the corpora of
          RESEMBLANCE_DATA, beside brute force and an LSH forest, and on --documents generated ones
+exact    bytes and time of the sets of exact stores beside kept texts, by size of text; insert_if_new
+         and probes of an exact store beside an estimating one
 kernels  hashes to MinHash values, by kernel and family, beside plain loops and bounds
 
 Each engine runs in a process of its own, in turns with the others, and is stopped between its
@@ -153,6 +156,7 @@ fn run_verb(verb: &str, options: &Options) -> Result<()> {
         "shingle" => shingle::run(),
         "sketch" => sketch::run(options),
         "accuracy" => accuracy::run(options),
+        "exact" => kept_sets::run(options),
         "kernels" => kernels::run(),
         "nearest" => nearest::run(options),
         _ => Err(USAGE.into()),

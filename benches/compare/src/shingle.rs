@@ -19,7 +19,7 @@ const ROUNDS: usize = 9;
 const CORPUS_BYTES: usize = 8 << 20;
 
 /// English of `CORPUS_BYTES`: articles of `RESEMBLANCE_DATA`, else words of a generator.
-fn english() -> Result<String> {
+pub fn english() -> Result<String> {
     let mut english = String::new();
     if let Some(root) = std::env::var_os("RESEMBLANCE_DATA") {
         let path = Path::new(&root).join("articles2500/docs.jsonl.gz");
@@ -59,7 +59,7 @@ fn english() -> Result<String> {
 }
 
 /// Pieces of at most this many bytes.
-fn documents(mut text: &str, bytes: usize) -> Vec<&str> {
+pub fn documents(mut text: &str, bytes: usize) -> Vec<&str> {
     let mut documents = Vec::new();
     while !text.is_empty() {
         let (document, rest) = text.split_at(text.floor_char_boundary(bytes));
