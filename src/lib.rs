@@ -140,9 +140,9 @@ pub use engine::{Access, Files};
 pub use error::{Error, Result};
 pub use group_commit::{Closed, Queue, Ticket};
 pub use id::DocumentId;
-#[doc(hidden)]
-pub use join::DisjointSets;
 pub use join::{Clusters, Join, Pair, Pairs};
+#[doc(hidden)]
+pub use join::{FamilySums, MissedPairs};
 pub use maintain::{EvictPolicy, ExistingKeys, StoredDocument};
 pub use memory::{Collected, Collection, KeptDocuments};
 pub use options::StoreOptions;
@@ -178,7 +178,7 @@ pub mod schema {
 pub mod search {
     pub use crate::join::{JoinedDocuments, LeftOut, SuspiciousCluster};
     pub use crate::query::{Earlier, OneOrMany};
-    pub use crate::types::{BudgetExceeded, FrequentPassage, PlacedPassage, Scope};
+    pub use crate::types::{BudgetExceeded, Certainty, FrequentPassage, PlacedPassage, Scope};
 }
 
 /// Reports that long operations return when they are done ([`Operation`] runs them), and estimates

@@ -9,7 +9,7 @@ use crate::join::disjoint_sets::{DisjointSets, Sets};
 use crate::join::pairs::{EventPairs, Pairs};
 use crate::join::settings::LeftOut;
 use crate::join::verify::{Pair, PairSimilarity, ROUND_CANDIDATES, Verifier};
-use crate::types::{DocumentId, Watch};
+use crate::types::{Certainty, DocumentId, Watch};
 
 /// Clusters of near-duplicates, ordered by their first members; the members of each ascend. Made
 /// by [`Snapshot::clusters`](crate::Snapshot::clusters).
@@ -33,6 +33,7 @@ pub struct Clusters {
     sets: Sets,
     left_out: LeftOut,
     suspicious: Vec<SuspiciousCluster>,
+    certainty: Certainty,
 }
 
 /// A cluster that is too large to consist of near-duplicates only. Nearness is not transitive: a
@@ -87,7 +88,7 @@ impl Clusters {
             }
         }
         pairs.report(watch)?;
-        Ok(Self::from_sets(sets, pairs.left_out(), documents))
+        Ok(Self::from_sets(sets, &pairs, documents))
     }
 
     /// Returns the clusters whose links the caller has verified.
@@ -98,10 +99,10 @@ impl Clusters {
         watch: &mut Watch<'_>,
     ) -> Result<Self> {
         let sets = Linker::link(&mut pairs, verify, watch)?;
-        Ok(Self::from_sets(sets, pairs.left_out(), documents))
+        Ok(Self::from_sets(sets, &pairs, documents))
     }
 
-    fn from_sets(linked: DisjointSets, left_out: LeftOut, documents: u64) -> Self {
+    fn from_sets(linked: DisjointSets, pairs: &Pairs, documents: u64) -> Self {
         let sets = linked.into_sets();
         let suspicious = sets.sizes().filter_map(|(first, size)| {
             let share = size as f64 / documents.max(1) as f64;
@@ -115,7 +116,8 @@ impl Clusters {
         });
         Self {
             suspicious: suspicious.collect(),
-            left_out,
+            left_out: pairs.left_out(),
+            certainty: pairs.certainty(),
             sets,
         }
     }
@@ -126,6 +128,22 @@ impl Clusters {
     #[must_use]
     pub fn left_out(&self) -> LeftOut {
         self.left_out
+    }
+
+    /// Returns how sure it is that a pair within the bounds links its documents: see
+    /// [`Pairs::certainty`]. A cluster is missed in part only if all pairs that link the parts are
+    /// missed.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(128)).build()?)?;
+    /// let clusters = store.snapshot()?.clusters().run()?;
+    /// assert_eq!(clusters.certainty().about(), Some("estimate"));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    #[must_use]
+    pub fn certainty(&self) -> Certainty {
+        self.certainty
     }
 
     /// Returns the clusters that are too large to be plausible, ordered by their first members.

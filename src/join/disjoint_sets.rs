@@ -11,14 +11,14 @@ const PAGE_IDS: u64 = 256;
 /// It takes 8 bytes for each id in every range of 256 ids that contains a joined one, independently
 /// of the number of pairs.
 #[derive(Clone, Debug, Default)]
-pub struct DisjointSets {
+pub(super) struct DisjointSets {
     /// The parents of the ids of each stretch, by its number. An id that is in none is its own.
     pages: HashMap<u64, Box<[u64]>>,
 }
 
 impl DisjointSets {
     /// Unites the sets of two ids.
-    pub fn join(&mut self, a: u64, b: u64) {
+    pub(super) fn join(&mut self, a: u64, b: u64) {
         let (a, b) = (self.root(a), self.root(b));
         if a != b {
             self.set_parent(a.max(b), a.min(b));
@@ -46,7 +46,7 @@ impl DisjointSets {
     }
 
     /// Returns the smallest id of the set of an id.
-    pub fn root(&mut self, mut id: u64) -> u64 {
+    pub(super) fn root(&mut self, mut id: u64) -> u64 {
         let mut parent = self.parent(id);
         while parent != id {
             let grandparent = self.parent(parent);

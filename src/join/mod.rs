@@ -9,6 +9,7 @@ mod disjoint_sets;
 mod estimate;
 mod gather;
 mod join_lanes;
+mod missed_pairs;
 mod pairs;
 mod partners;
 mod request;
@@ -20,8 +21,8 @@ mod tests;
 mod verify;
 
 pub use clusters::{Clusters, SuspiciousCluster};
-pub use disjoint_sets::DisjointSets;
 pub use estimate::JoinEstimate;
+pub use missed_pairs::{FamilySums, MissedPairs};
 pub use pairs::Pairs;
 pub use request::{Join, JoinedDocuments};
 pub use settings::LeftOut;

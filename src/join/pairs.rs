@@ -3,6 +3,7 @@
 use std::fmt;
 use std::iter::FusedIterator;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::{Error, Result};
 use crate::invariant::invariant;
@@ -13,7 +14,7 @@ use crate::join::settings::{LeftOut, Settings};
 use crate::join::source::JoinSource;
 use crate::join::verify::{Pair, PairSimilarity, ROUND_CANDIDATES, Verifier};
 use crate::query::SearchOptions;
-use crate::types::{DocumentId, Phase, Watch};
+use crate::types::{Certainty, DocumentId, Phase, Watch};
 use resemblance_sketch::sketch::ValueLayout;
 
 /// The pairs of a snapshot. Made by [`Snapshot::pairs`](crate::Snapshot::pairs).
@@ -51,6 +52,8 @@ pub struct Pairs {
     /// Pairs of signatures that have been compared.
     comparisons: u64,
     failed: bool,
+    /// True once a similarity was unknown to the caller who verifies.
+    pub(super) has_unknown: Arc<AtomicBool>,
 }
 
 /// Candidates that are verified together, and what failed after them.
@@ -86,6 +89,7 @@ impl Pairs {
             next_candidates: None,
             comparisons: 0,
             failed: false,
+            has_unknown: Arc::default(),
         })
     }
 
@@ -107,6 +111,28 @@ impl Pairs {
     pub fn left_out(&self) -> LeftOut {
         let gatherer = self.gatherer.as_ref();
         gatherer.map_or_else(LeftOut::default, |gatherer| gatherer.left_out)
+    }
+
+    /// Returns how sure it is that a pair within the bounds is found. It is
+    /// [uncertified](Certainty::Uncertified) once a limited bucket has left pairs out, or a closure
+    /// that verifies did not know a similarity, so ask after the last pair.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(128)).exact().build()?;
+    /// let mut pairs = Store::in_memory(schema)?.snapshot()?.pairs().run()?;
+    /// assert!(pairs.next().is_none());
+    /// assert_eq!(pairs.certainty().about(), Some("truth"));
+    /// assert!(pairs.certainty().missed_at_most() < Some(0.05));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    #[must_use]
+    pub fn certainty(&self) -> Certainty {
+        if !self.left_out().is_empty() || self.has_unknown.load(Ordering::Relaxed) {
+            return Certainty::Uncertified;
+        }
+        let (schema, settings) = (&self.source.context().schema, &self.settings);
+        settings.bounds.basis(schema, settings.verifies).certainty()
     }
 
     /// Returns the number of lanes that have been read so far, and the number of all lanes.

@@ -4,6 +4,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::Result;
 use crate::join::clusters::Clusters;
@@ -214,6 +215,20 @@ impl<'a, A> Join<'a, A> {
         self
     }
 
+    /// See [`Bounds::margin`].
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
+    /// let pairs = store.snapshot()?.pairs().margin(2.0).run()?;
+    /// assert_eq!(pairs.certainty().about(), Some("truth"));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn margin(mut self, deviations: f64) -> Self {
+        self.options.bounds.margin = deviations;
+        self
+    }
+
     /// Sets the memory for signatures, in bytes. Default: 64 MiB. If the signatures of all
     /// documents that share a bucket with another document fit, each is read once. Otherwise they
     /// are read in batches, some of them repeatedly. A batch takes up to 64 MiB whatever this
@@ -333,19 +348,23 @@ impl<'a, A> Join<'a, A> {
 
 impl<A> Join<'_, A> {
     /// Returns the similarity that replaces the estimate: the caller's, or that of the sets of an
-    /// exact store if the caller's is unknown.
-    fn verification(&self) -> Option<Arc<PairSimilarity>> {
+    /// exact store if the caller's is unknown. Notes whether both are.
+    fn verification(&self, has_unknown: &Arc<AtomicBool>) -> Option<Arc<PairSimilarity>> {
         let (source, verify) = (Arc::clone(&self.source), self.verify.clone());
-        if source.context().exact.is_none() {
-            return verify;
+        if verify.is_none() && source.context().exact.is_none() {
+            return None;
         }
         let floor = self.similarity_floor();
+        let has_unknown = Arc::clone(has_unknown);
         Some(Arc::new(move |a, b| {
-            let known = verify.as_ref().map_or(Ok(None), |verify| verify(a, b))?;
-            match known {
-                Some(similarity) => Ok(Some(similarity)),
-                None => source.set_similarity(a.get(), b.get(), floor),
+            let known = match verify.as_ref().map_or(Ok(None), |verify| verify(a, b))? {
+                Some(similarity) => Some(similarity),
+                None => source.set_similarity(a.get(), b.get(), floor)?,
+            };
+            if known.is_none() {
+                has_unknown.store(true, Ordering::Relaxed);
             }
+            Ok(known)
         }))
     }
 }
@@ -358,8 +377,8 @@ impl Join<'_, Pairs> {
     /// [`Error::InvalidParameter`] for bounds outside the schema and for an option out of its
     /// range; if the file cannot be read, the iterator returns an error and ends.
     pub fn run(self) -> Result<Pairs> {
-        let verify = self.verification();
-        let pairs = Pairs::new(self.source, self.options, false)?;
+        let pairs = Pairs::new(Arc::clone(&self.source), self.options, false)?;
+        let verify = self.verification(&pairs.has_unknown);
         Ok(match verify {
             Some(verify) => pairs.verified(verify),
             None => pairs,
@@ -412,10 +431,12 @@ impl<'a> Join<'a, Clusters> {
     /// [`Error::Corrupt`] and [`Error::Io`] if the file cannot be read; any error of the closure;
     /// [`Error::Stopped`] if the progress callback stops the search.
     pub fn run(self) -> Result<Clusters> {
-        let verify = self.verification();
+        let has_unknown = Arc::default();
+        let verify = self.verification(&has_unknown);
         let watch = watch("the search for clusters", self.on_progress);
         let documents = self.source.len();
-        let pairs = Pairs::new(self.source, self.options, verify.is_none())?;
+        let mut pairs = Pairs::new(self.source, self.options, verify.is_none())?;
+        pairs.has_unknown = has_unknown;
         watch.run(|watch| match verify {
             Some(verify) => Clusters::from_verified(pairs.unverified(), verify, documents, watch),
             None => Clusters::from_pairs(pairs, documents, watch),

@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use crate::error::{Error, Result};
 use crate::threads::MAX_THREADS;
-use crate::types::DocumentId;
+use crate::types::{Certainty, CertaintyBasis, DocumentId};
 use resemblance_sketch::lanes::LaneSet;
-use resemblance_sketch::schema::{Combine, Schema};
+use resemblance_sketch::schema::{Combine, MinHashSchema, Schema};
 
 /// The family of signatures that a query compares.
 ///
@@ -129,6 +129,8 @@ pub struct Bounds {
     pub by: Option<Family>,
     /// See the [method](Self::accept_lower_recall).
     pub accept_lower_recall: bool,
+    /// See the [method](Self::margin); 0 accepts estimates at or above the bound.
+    pub margin: f64,
 }
 
 impl Bounds {
@@ -212,6 +214,50 @@ impl Bounds {
         self
     }
 
+    /// Accepts estimates of the similarity from `deviations` standard deviations below the bound, 0
+    /// to 10: from t − z √(t (1 − t) / k) for k whole values. About half of the documents whose true
+    /// similarity is right at the bound have an estimate below it; with a margin of 2, one in 44
+    /// has. The answer then also holds documents that are truly below the bound: about half of those
+    /// whose true similarity is [where estimates are
+    /// accepted](crate::schema::MinHashSchema::accepted_from) and that share a band. Exact
+    /// similarities are compared with the bound itself.
+    ///
+    /// ```
+    /// # use resemblance::{Bounds, MinHash, Schema};
+    /// let schema = Schema::builder().minhash(MinHash::new(128).threshold(0.8).recall(0.99)).build()?;
+    /// let certainty = Bounds::new().margin(3.0).certainty(&schema)?;
+    /// assert_eq!(certainty.about(), Some("truth"));
+    /// assert!(certainty.missed_at_most() < Some(0.011));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    #[must_use]
+    pub fn margin(mut self, deviations: f64) -> Self {
+        self.margin = deviations;
+        self
+    }
+
+    /// Returns how sure a search within these bounds is that it misses no document, in a store with
+    /// this schema, unless something ends the search early. The sets of an exact store decide
+    /// there, and estimates in other stores.
+    ///
+    /// ```
+    /// # use resemblance::{Bounds, MinHash, Schema, search::Certainty};
+    /// let schema = Schema::builder().minhash(MinHash::new(128).threshold(0.8)).build()?;
+    /// let certainty = Bounds::new().certainty(&schema)?;
+    /// assert!(matches!(certainty, Certainty::Estimate { missed_at_most } if missed_at_most < 0.05));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidParameter`] for bounds outside the schema.
+    pub fn certainty(&self, schema: &Schema) -> Result<Certainty> {
+        let basis = self
+            .resolve(schema, false)?
+            .basis(schema, schema.is_exact());
+        Ok(basis.certainty())
+    }
+
     /// Checks the bounds against a schema. A scan examines every document and so accepts any
     /// bounds.
     pub(crate) fn resolve(&self, schema: &Schema, scan: bool) -> Result<ResolvedBounds> {
@@ -232,20 +278,25 @@ impl Bounds {
             _ => unused("max_distance", self.max_distance.is_some())?,
         };
         // Only bands can miss a document: tables miss none within the distance, which by both decides.
+        // A scan that merely saves time drops the documents that the bands would miss.
         let recall = match (schema.minhash(), by) {
-            (Some(minhash), Family::MinHash | Family::Any) => {
+            (Some(minhash), Family::MinHash | Family::Any) if !scan => {
                 Some(minhash.probability(self.min_similarity.unwrap_or(minhash.threshold())))
             }
             _ => None,
         };
         let both = by == Family::Both;
+        let accepted_from = self.accepted_from(schema.minhash().zip(min_similarity))?;
         let layout = schema.minhash().map(|minhash| minhash.layout());
         // Estimates are multiples of a step. The bound is rounded to one of them once, so that
         // pairs and queries agree at the bound.
-        let least = min_similarity.zip(layout).map(|(similarity, layout)| {
-            let equal = layout.min_agreement(similarity);
-            (equal, layout.similarity(equal))
-        });
+        let least = accepted_from
+            .or(min_similarity)
+            .zip(layout)
+            .map(|(similarity, layout)| {
+                let equal = layout.min_agreement(similarity);
+                (equal, layout.similarity(equal))
+            });
         let (least_equal, least_estimate) = least.unzip();
         Ok(ResolvedBounds {
             min_similarity,
@@ -254,7 +305,19 @@ impl Bounds {
             max_distance,
             both,
             recall,
+            accepted_from,
         })
+    }
+
+    /// Returns the least estimate that is accepted, if there is a margin.
+    fn accepted_from(&self, bound: Option<(MinHashSchema, f64)>) -> Result<Option<f64>> {
+        if !(0.0..=MAX_MARGIN).contains(&self.margin) {
+            return Err(Error::invalid("margin", self.margin, "0 to 10"));
+        }
+        match bound.filter(|_| self.margin > 0.0) {
+            Some((minhash, similarity)) => Ok(Some(minhash.accepted_from(similarity, self.margin))),
+            None => unused("margin", self.margin > 0.0),
+        }
     }
 
     fn family(&self, schema: &Schema) -> Result<Family> {
@@ -302,6 +365,9 @@ impl Bounds {
     }
 }
 
+/// The greatest margin, in standard deviations.
+const MAX_MARGIN: f64 = 10.0;
+
 /// A bound of a family that is not searched is a mistake that would go unnoticed.
 fn unused<T>(parameter: &'static str, given: bool) -> Result<Option<T>> {
     if given {
@@ -332,6 +398,8 @@ pub(crate) struct ResolvedBounds {
     pub(super) both: bool,
     /// The probability of looking at a pair right at the bound; `None` means certainty.
     pub(super) recall: Option<f64>,
+    /// The least estimate that is accepted, if there is a margin.
+    accepted_from: Option<f64>,
 }
 
 impl ResolvedBounds {
@@ -340,6 +408,26 @@ impl ResolvedBounds {
     pub(crate) fn similarity_floor(&self) -> f64 {
         let decides = self.both || self.max_distance.is_none();
         self.min_similarity.filter(|_| decides).unwrap_or(0.0)
+    }
+
+    /// Returns how sure a search within the bounds is, if nothing ends it early. `is_exact` means
+    /// that exact similarities decide.
+    pub(crate) fn basis(&self, schema: &Schema, is_exact: bool) -> CertaintyBasis {
+        let decides_alone = !(self.both && self.max_distance.is_some());
+        let minhash = schema.minhash().filter(|_| decides_alone);
+        match (minhash.zip(self.min_similarity), is_exact) {
+            // Tables have every signature within the distance.
+            (None, _) => CertaintyBasis::COMPLETE,
+            (Some(_), true) => CertaintyBasis::Known(Certainty::Truth {
+                missed_at_most: self.recall.map_or(0.0, |recall| 1.0 - recall),
+            }),
+            (Some((minhash, similarity)), false) => CertaintyBasis::Estimates {
+                banding: self.recall.map(|_| minhash.banding()),
+                layout: minhash.layout(),
+                similarity,
+                accepted_from: self.accepted_from,
+            },
+        }
     }
 
     /// Returns true if a pair with this many equal values and this distance meets the bounds.

@@ -150,6 +150,8 @@ pub(crate) struct FoundDocuments {
     /// Counts to compare with the budget.
     pub(crate) counts: ProbeCounts,
     pub(super) beyond: Option<BudgetExceeded>,
+    /// True if the caller who verifies did not know some similarity.
+    pub(super) has_unknown: bool,
 }
 
 impl FoundDocuments {
@@ -162,6 +164,7 @@ impl FoundDocuments {
             known: None,
             counts: ProbeCounts::default(),
             beyond: None,
+            has_unknown: false,
         }
     }
 

@@ -229,6 +229,21 @@ impl<'a, A> Query<'a, A> {
         self
     }
 
+    /// See [`Bounds::margin`].
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
+    /// # let page = store.sketch_text("some text or other")?;
+    /// let answer = store.snapshot()?.query(&page).margin(2.0).run()?;
+    /// assert_eq!(answer.certainty().about(), Some("truth"));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn margin(mut self, deviations: f64) -> Self {
+        self.options.bounds.margin = deviations;
+        self
+    }
+
     /// Returns only the best matches for each signature, at most this number. Default: all.
     pub fn limit(mut self, limit: usize) -> Self {
         self.options.limit = Some(limit);

@@ -15,7 +15,7 @@ use crate::query::score::{Order, Scored, Scorer};
 use crate::query::sweep::{Sweep, for_each_piece, in_threads};
 use crate::query::verify::{CallerVerdict, Referee};
 use crate::read::ReadView;
-use crate::types::{Matches, Scope};
+use crate::types::{Certainty, CertaintyBasis, Matches, Scope};
 use resemblance_sketch::sketch::Signature;
 
 /// The view that is searched, the bounds, and the documents that are kept.
@@ -494,6 +494,7 @@ impl<'q> SearchSpec<'q> {
                 Some((_, verdict)) => *verdict,
                 None => self.verdict(index, signature, scored.id, floor)?,
             };
+            found.has_unknown |= verdict == CallerVerdict::Unknown;
             if let Some(scored) = scored.verified(verdict.similarity(), self.bounds) {
                 if raises_floor {
                     floor = floor.max(scored.similarity);
@@ -535,10 +536,15 @@ impl<'q> SearchSpec<'q> {
             matches.push(matched);
         }
         let recall = self.bounds.and_then(|bounds| bounds.recall);
+        let is_uncertain = found.beyond.is_some() || found.has_unknown;
         Ok(Matches {
             matches,
             scope,
-            recall: recall.filter(|_| scope == Scope::Candidates),
+            recall,
+            certainty: match self.bounds.filter(|_| !is_uncertain) {
+                Some(bounds) => bounds.basis(&context.schema, self.referee.verifies()),
+                None => CertaintyBasis::Known(Certainty::Uncertified),
+            },
             candidates: found.compared,
             beyond: found.beyond,
         })

@@ -15,7 +15,8 @@ use crate::query::search::SearchSpec;
 use crate::query::sweep::in_threads;
 use crate::query::verify::Referee;
 use crate::read::PostingTable;
-use crate::types::{Matches, Scope};
+use crate::types::{Certainty, CertaintyBasis, Matches, Scope};
+use resemblance_sketch::lanes::Banding;
 use resemblance_sketch::sketch::Signature;
 
 /// If one document in this number must be looked up, looking them up costs less than scanning all.
@@ -106,9 +107,10 @@ impl StagedSearch<'_> {
         let mut answers = Vec::with_capacity(all.len());
         for (signature, mut answer) in signatures.iter().zip(all) {
             answer.found.compared = answer.compared;
-            let scope = answer.stage.scope();
-            let mut matches = self.spec.matches(signature, answer.found, scope)?;
+            let (stage, has_unknown) = (answer.stage, answer.found.has_unknown);
+            let mut matches = self.spec.matches(signature, answer.found, stage.scope())?;
             matches.recall = Some(answer.recall);
+            matches.certainty = self.certainty(stage, has_unknown, &matches);
             answers.push(matches);
         }
         Ok(answers)
@@ -273,6 +275,7 @@ impl StagedSearch<'_> {
                         exact
                     }
                 };
+                found.has_unknown |= exact.is_none();
                 if let Some(scored) = scored.verified(exact, None) {
                     found.near.push(scored);
                 }
@@ -411,15 +414,54 @@ impl StagedSearch<'_> {
                 design.shortened_probability_at(scored.distance, dropped)
             });
         }
-        // A short bucket represents fewer rows, which more documents share.
-        let banding = match dropped {
-            0 => context.schema.minhash().map(|minhash| minhash.banding()),
-            _ => lanes.leading_banding(),
-        };
         let similarity = scored.similarity;
         let agreement = context.shape().values.map_or(similarity, |layout| {
             layout.agreement_probability(similarity)
         });
+        let banding = self.banding(dropped);
         banding.map_or(0.0, |banding| banding.probability(agreement))
+    }
+
+    /// Returns the bands without their last rows. A short bucket represents fewer rows, which more
+    /// documents share.
+    fn banding(&self, dropped: u8) -> Option<Banding> {
+        let context = self.spec.view.context();
+        match dropped {
+            0 => context.schema.minhash().map(|minhash| minhash.banding()),
+            _ => context.lanes.leading_banding(),
+        }
+    }
+
+    /// Returns how sure it is that no document nearer than the last one, or within the radius, was
+    /// missed by the stages up to this one.
+    fn certainty(&self, stage: Stage, has_unknown: bool, matches: &Matches) -> CertaintyBasis {
+        let missed_at_most = 1.0 - matches.recall.unwrap_or(0.0);
+        let known = match (self.spec.order, self.spec.referee.verifies()) {
+            (Order::Similarity, true) if has_unknown => Certainty::Uncertified,
+            (Order::Similarity, true) => Certainty::Truth { missed_at_most },
+            (Order::Similarity, false) => Certainty::Estimate { missed_at_most },
+            (Order::Distance, _) => Certainty::Signature { missed_at_most },
+        };
+        // The recall is that of a true similarity. Where estimates decide, that of the last one counts.
+        let bound = match self.goal {
+            NearestGoal::First(n) => n
+                .checked_sub(1)
+                .and_then(|last| matches.get(last)?.similarity),
+            NearestGoal::Within { radius, .. } => Some(1.0 - radius.min(1.0)),
+        };
+        let layout = self.spec.view.context().shape().values;
+        match (known, stage, bound.zip(layout)) {
+            (
+                Certainty::Estimate { .. },
+                Stage::Buckets { dropped },
+                Some((similarity, layout)),
+            ) if missed_at_most > 0.0 => CertaintyBasis::Estimates {
+                banding: self.banding(dropped),
+                layout,
+                similarity,
+                accepted_from: None,
+            },
+            _ => CertaintyBasis::Known(known),
+        }
     }
 }

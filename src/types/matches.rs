@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use crate::id::DocumentId;
+use crate::types::certainty::{Certainty, CertaintyBasis};
 use crate::types::document::{Document, key_text};
 
 /// The candidates that a probe with a budget left out: see
@@ -198,6 +199,7 @@ pub struct Matches {
     pub(crate) matches: Vec<Match>,
     pub(crate) scope: Scope,
     pub(crate) recall: Option<f64>,
+    pub(crate) certainty: CertaintyBasis,
     pub(crate) candidates: usize,
     pub(crate) beyond: Option<BudgetExceeded>,
 }
@@ -223,6 +225,29 @@ impl Matches {
         self.recall
     }
 
+    /// Returns how sure it is that no document within the bounds is missing, other than by the
+    /// [limit](crate::Query::limit), which drops the least similar ones. In an answer of
+    /// [`Nearest`](crate::Nearest) the bound is the similarity or distance of the last document: a
+    /// nearer one is missed with this probability at most. For
+    /// [`within`](crate::Nearest::within) it is the radius.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text, search::Certainty};
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(128)).build()?)?;
+    /// # let page = store.sketch_text("some text or other")?;
+    /// # store.insert("a", &page)?;
+    /// let snapshot = store.snapshot()?;
+    /// let by_estimate = snapshot.query(&page).run()?.certainty();
+    /// assert!(matches!(by_estimate, Certainty::Estimate { missed_at_most } if missed_at_most < 0.05));
+    /// let with_margin = snapshot.query(&page).margin(3.0).run()?.certainty();
+    /// assert!(matches!(with_margin, Certainty::Truth { missed_at_most } if missed_at_most < 0.05));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    #[must_use]
+    pub fn certainty(&self) -> Certainty {
+        self.certainty.certainty()
+    }
+
     /// Returns the number of documents that were compared with the query. This includes documents
     /// that equal a compared one, and for [`Nearest`](crate::Nearest) the documents of each stage.
     #[must_use]
@@ -242,6 +267,7 @@ impl Matches {
             matches: Vec::new(),
             scope,
             recall: None,
+            certainty: CertaintyBasis::COMPLETE,
             candidates: 0,
             beyond: None,
         }

@@ -33,6 +33,7 @@ macro_rules! dereferences_to_list {
     };
 }
 
+mod certainty;
 mod check_report;
 mod document;
 mod matches;
@@ -42,6 +43,8 @@ mod overlaps;
 mod progress;
 
 pub(crate) use crate::id::DocumentId;
+pub use certainty::Certainty;
+pub(crate) use certainty::CertaintyBasis;
 pub use check_report::{CheckReport, Problem};
 pub use document::{Document, Record, key_text};
 pub(crate) use document::{KEY_LIMIT_BYTES, PAYLOAD_LIMIT_BYTES};

@@ -1,10 +1,8 @@
 //! How the recall of one corpus varies with the seed of the hash functions.
 
-use std::collections::BTreeMap;
-
 use resemblance::invariant::OrBug;
 use resemblance::schema::{MinHashKind, MinHashSchema};
-use resemblance::{DisjointSets, Error, Result, Schema};
+use resemblance::{Error, FamilySums, Result, Schema};
 use resemblance_sketch::lanes::LaneSet;
 
 use crate::tally::ComparedDocument;
@@ -78,9 +76,8 @@ pub struct RecallSpread {
     pub found: Vec<u64>,
     expected: f64,
     variances: f64,
-    families: DisjointSets,
-    /// The later document of each pair, with the sum of the deviations of its pairs.
-    documents: BTreeMap<u64, f64>,
+    /// The deviations of the pairs.
+    families: FamilySums,
 }
 
 impl RecallSpread {
@@ -93,8 +90,7 @@ impl RecallSpread {
             found: vec![0; seeds],
             expected: 0.0,
             variances: 0.0,
-            families: DisjointSets::default(),
-            documents: BTreeMap::new(),
+            families: FamilySums::default(),
         }
     }
 
@@ -163,23 +159,13 @@ impl RecallSpread {
     /// connected by pairs.
     #[must_use]
     pub fn deviation_if_together(&self) -> Option<f64> {
-        let squares = self.family_deviations().into_values().map(|d| d * d);
-        self.share(squares.sum::<f64>().sqrt())
+        self.share(self.families.deviation())
     }
 
     /// Returns the number of families, which are sets of documents connected by pairs.
     #[must_use]
     pub fn families(&self) -> u64 {
-        self.family_deviations().len() as u64
-    }
-
-    fn family_deviations(&self) -> BTreeMap<u64, f64> {
-        let mut sets = self.families.clone();
-        let mut families = BTreeMap::new();
-        for (document, deviations) in &self.documents {
-            *families.entry(sets.root(*document)).or_insert(0.0) += deviations;
-        }
-        families
+        self.families.totals().len() as u64
     }
 
     fn add(&mut self, pair: (u64, u64), probability: f64, is_own: bool, shared: &[bool]) {
@@ -188,8 +174,7 @@ impl RecallSpread {
         self.own += u64::from(is_own);
         self.expected += probability;
         self.variances += variance;
-        self.families.join(pair.0, pair.1);
-        *self.documents.entry(pair.1).or_insert(0.0) += variance.sqrt();
+        self.families.add(pair.0, pair.1, variance.sqrt());
         for (found, is_shared) in self.found.iter_mut().zip(shared) {
             *found += u64::from(*is_shared);
         }

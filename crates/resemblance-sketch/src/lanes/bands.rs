@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
+use super::tables::product;
 use crate::error::{Result, SketchError};
 
 /// The division of a MinHash signature's values into bands.
@@ -195,6 +196,43 @@ impl Banding {
         -(f64::from(self.bands) * (-band).ln_1p()).exp_m1()
     }
 
+    /// Returns the probability that a pair shares no band if `agreeing` of its `values` values
+    /// agree.
+    ///
+    /// The agreeing values are equally probable at all places. Of the C(k, m) choices, those miss
+    /// the pair that complete no band: the coefficient of xᵐ in ((1 + x)ʳ − xʳ)ᵇ (1 + x)ᵏ⁻ᵇʳ. The
+    /// probability falls as more values agree.
+    ///
+    /// ```
+    /// use resemblance_sketch::Banding;
+    /// let banding = Banding::explicit(2, 1, 4)?;
+    /// assert_eq!(banding.missed_if_agreeing(4, 3), 0.0);
+    /// assert!((banding.missed_if_agreeing(4, 2) - 1.0 / 6.0).abs() < 1e-12);
+    /// # Ok::<(), resemblance_sketch::SketchError>(())
+    /// ```
+    #[must_use]
+    pub fn missed_if_agreeing(self, values: u16, agreeing: usize) -> f64 {
+        // Any probability of agreement cancels out. With this one, neither number vanishes.
+        let agreement = agreeing as f64 / f64::from(values);
+        let missed = self.terms_without_band(values, agreement);
+        let all = binomial_terms(values.into(), agreement);
+        // With more agreeing values than `missed` has terms, some band is complete.
+        let shares = missed.get(agreeing).zip(all.get(agreeing));
+        shares.map_or(0.0, |(missed, all)| f64::min(missed / all, 1.0))
+    }
+
+    /// Returns, for 0, 1, 2, … agreeing values, the probability that this number of `values` values
+    /// agree and no band is complete, if each value agrees independently with the probability
+    /// `agreement`.
+    #[must_use]
+    pub fn terms_without_band(self, values: u16, agreement: f64) -> Vec<f64> {
+        let mut incomplete = binomial_terms(self.rows.into(), agreement);
+        incomplete.pop();
+        let others = u32::from(values).saturating_sub(self.values());
+        let others = binomial_terms(others, agreement);
+        (0..self.bands).fold(others, |terms, _| product(&terms, &incomplete))
+    }
+
     /// Returns the similarity near which the S-curve is steepest, `(1/bands)^(1/rows)` (Leskovec,
     /// Rajaraman and Ullman, section 3.4.2). A pair of that similarity is found with probability
     /// 1 - (1 - 1/bands)^bands, which is at least 0.63. Pairs are found reliably only above the
@@ -245,6 +283,25 @@ pub(crate) fn check_recall(recall: f64) -> Result<()> {
     let is_within = recall > 0.0 && recall < 1.0;
     let expected = "a probability above 0 and below 1";
     SketchError::require(is_within, "recall", recall, expected)
+}
+
+/// Returns the probabilities that 0, 1, 2, … of `count` values agree, if each agrees independently
+/// with this probability.
+pub(crate) fn binomial_terms(count: u32, probability: f64) -> Vec<f64> {
+    // Through logarithms: the numbers of choices and the powers are out of range.
+    let ln_power = |base: f64, exponent: u32| match exponent {
+        0 => 0.0,
+        exponent => f64::from(exponent) * base.ln(),
+    };
+    let mut ln_choices = 0.0;
+    let mut terms = Vec::with_capacity(count as usize + 1);
+    for agreeing in 0..=count {
+        let left = count - agreeing;
+        let ln_powers = ln_power(probability, agreeing) + ln_power(1.0 - probability, left);
+        terms.push((ln_choices + ln_powers).exp());
+        ln_choices += (f64::from(left) / f64::from(agreeing + 1)).ln();
+    }
+    terms
 }
 
 /// The amount by which a probability may fall short of the recall. Without it, rounding (which
@@ -511,6 +568,51 @@ mod tests {
         assert_eq!(serde_json::from_str::<Banding>(&stored).unwrap(), banding);
         assert!(serde_json::from_str::<Banding>("[0,7]").is_err());
         assert!(serde_json::from_str::<Banding>("[13,0]").is_err());
+    }
+
+    #[test]
+    fn missed_share_equals_that_of_all_placements() {
+        for (bands, rows, values) in [(2, 2, 6), (3, 1, 3), (1, 5, 9), (4, 3, 12), (2, 4, 9)] {
+            let banding = Banding::explicit(bands, rows, values).unwrap();
+            let band = |i: u16| ((1_u32 << rows) - 1) << (i * rows);
+            let is_missed = |equal: &u32| (0..bands).all(|i| equal & band(i) != band(i));
+            for agreeing in 0..=usize::from(values) {
+                let all =
+                    (0..1_u32 << values).filter(|equal| equal.count_ones() as usize == agreeing);
+                let missed = all.clone().filter(is_missed).count();
+                let share = missed as f64 / all.count() as f64;
+                let found = banding.missed_if_agreeing(values, agreeing);
+                assert!(
+                    (share - found).abs() < 1e-12,
+                    "{banding} {agreeing}: {share} {found}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn terms_without_band_add_up_to_the_curve() {
+        for (bands, rows, values) in [(13, 7, 128), (34, 11, 512), (1, 128, 128), (60, 16, 1_000)] {
+            let banding = Banding::explicit(bands, rows, values).unwrap();
+            for agreement in [0.0, 0.05, 0.5, 0.8, 0.99, 1.0] {
+                let missed: f64 = banding.terms_without_band(values, agreement).iter().sum();
+                let expected = 1.0 - banding.probability(agreement);
+                assert!(
+                    (missed - expected).abs() < 1e-9,
+                    "{banding} {agreement}: {missed}"
+                );
+                let all: f64 = binomial_terms(values.into(), agreement).iter().sum();
+                assert!((all - 1.0).abs() < 1e-9, "{values} {agreement}: {all}");
+            }
+            let shares = (0..=usize::from(values)).step_by(usize::from(values) / 64);
+            let shares: Vec<f64> = shares
+                .map(|m| banding.missed_if_agreeing(values, m))
+                .collect();
+            assert!(
+                shares.is_sorted_by(|a, b| *a >= b - 1e-9),
+                "{banding}: {shares:?}"
+            );
+        }
     }
 
     #[test]

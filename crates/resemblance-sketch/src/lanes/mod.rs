@@ -11,7 +11,7 @@ mod tables;
 mod tuning;
 
 pub use bands::Banding;
-pub(crate) use bands::{check_recall, check_threshold};
+pub(crate) use bands::{binomial_terms, check_recall, check_threshold};
 pub use lane_set::{BucketBits, LaneCode, LaneRole, LaneSet, hash_key};
 pub use radii::{HELD_POSTING_BYTES, HELD_ROW_BYTES, POSTING_BYTES, ProbeRadii};
 pub use tables::{PermutedTable, TableDesign};

@@ -406,7 +406,7 @@ fn choices_of(bits: u32) -> Vec<f64> {
 }
 
 /// Returns the product of two polynomials, given by their coefficients.
-fn product(a: &[f64], b: &[f64]) -> Vec<f64> {
+pub(super) fn product(a: &[f64], b: &[f64]) -> Vec<f64> {
     let mut product = vec![0.0; (a.len() + b.len()).saturating_sub(1)];
     for (i, a) in a.iter().enumerate() {
         for (to, b) in product.iter_mut().skip(i).zip(b) {

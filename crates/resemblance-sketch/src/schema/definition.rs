@@ -91,6 +91,21 @@ impl MinHashSchema {
         self.layout().variance(similarity)
     }
 
+    /// Returns the estimate from which pairs are accepted with a margin of `margin` standard
+    /// deviations of the estimate below a similarity, at least 0.
+    ///
+    /// ```
+    /// use resemblance_sketch::{MinHash, Schema};
+    /// let schema = Schema::builder().minhash(MinHash::new(400).value_bits(32)).build()?;
+    /// let from = schema.minhash().unwrap().accepted_from(0.5, 2.0);
+    /// assert!((from - 0.45).abs() < 1e-9); // √(0.5 · 0.5 / 400) = 0.025
+    /// # Ok::<(), resemblance_sketch::SketchError>(())
+    /// ```
+    #[must_use]
+    pub fn accepted_from(&self, similarity: f64, margin: f64) -> f64 {
+        (similarity - margin * self.variance(similarity).sqrt()).max(0.0)
+    }
+
     /// The layout of the values in bytes.
     pub fn layout(&self) -> ValueLayout {
         value_layout(self.kind, self.values, self.value_bits)

@@ -6,6 +6,7 @@ use super::b_bit::cut;
 use super::bottom_k::{bottom_k_jaccard, shared};
 use super::{b_bit, bottom_k};
 use crate::error::{Result, SketchError};
+use crate::lanes::{Banding, binomial_terms};
 
 /// The agreement of equal bottom-k signatures. Their estimates are multiples of 1 / 2^30.
 const MAX_BOTTOM_K_AGREEMENT: usize = 1 << 30;
@@ -159,6 +160,40 @@ impl ValueLayout {
             bits @ ..32 => b_bit::variance(similarity, self.count().into(), bits),
             _ => similarity * (1.0 - similarity) / f64::from(self.count()),
         }
+    }
+
+    /// Returns a bound on the probability that a pair shares no band although its estimate is at
+    /// least `estimate`. Returns `None` for bottom-k, whose rows are not the values that estimate.
+    #[must_use]
+    pub fn missed_estimate(self, banding: Banding, estimate: f64) -> Option<f64> {
+        match self {
+            Self::Packed { count, .. } => {
+                Some(banding.missed_if_agreeing(count, self.min_agreement(estimate)))
+            }
+            Self::Smallest { .. } => None,
+        }
+    }
+
+    /// Returns a bound on the probability that a pair of this true similarity, or a greater one,
+    /// shares no band or has an estimate below `accepted_from`, if all values agree independently.
+    /// Without a banding, only the estimate counts. Returns `None` for bottom-k.
+    #[must_use]
+    pub fn missed_similarity(
+        self,
+        banding: Option<Banding>,
+        similarity: f64,
+        accepted_from: f64,
+    ) -> Option<f64> {
+        let Self::Packed { count, .. } = self else {
+            return None;
+        };
+        let agreement = self.agreement_probability(similarity);
+        let least = self.min_agreement(accepted_from);
+        let all = binomial_terms(count.into(), agreement);
+        let below: f64 = all.iter().take(least).sum();
+        let missed = banding.map(|banding| banding.terms_without_band(count, agreement));
+        let missed: f64 = missed.iter().flatten().skip(least).sum();
+        Some(f64::min(below + missed, 1.0))
     }
 
     /// Returns the smallest agreement that estimates at least `similarity`, which is at most 1.

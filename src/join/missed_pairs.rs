@@ -1,0 +1,107 @@
+//! How many pairs a join is expected to have missed, from the pairs that it found.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::join::disjoint_sets::DisjointSets;
+use resemblance_sketch::schema::MinHashSchema;
+
+/// The half width of an interval of 95 %, in standard deviations.
+const DEVIATIONS: f64 = 1.96;
+
+/// A sum for each family of documents, which are connected by pairs. Pairs of a family are found or
+/// missed together, so their deviations add up.
+#[derive(Clone, Debug, Default)]
+pub struct FamilySums {
+    families: DisjointSets,
+    /// By the later document of each pair.
+    sums: BTreeMap<u64, f64>,
+}
+
+impl FamilySums {
+    /// Adds to the sum of the family that the pair connects.
+    pub fn add(&mut self, a: u64, b: u64, value: f64) {
+        self.families.join(a, b);
+        *self.sums.entry(b).or_insert(0.0) += value;
+    }
+
+    /// Returns the sum of each family.
+    pub fn totals(&self) -> Vec<f64> {
+        let mut families = self.families.clone();
+        let mut totals = BTreeMap::new();
+        for (document, sum) in &self.sums {
+            *totals.entry(families.root(*document)).or_insert(0.0) += sum;
+        }
+        totals.into_values().collect()
+    }
+
+    /// Returns the greatest standard deviation of the sum of variables with these standard
+    /// deviations, if those of different families are independent.
+    pub fn deviation(&self) -> f64 {
+        let totals = self.totals();
+        totals.iter().map(|total| total * total).sum::<f64>().sqrt()
+    }
+}
+
+/// The number of pairs that share no band, estimated from those that share one (Horvitz and
+/// Thompson 1952): a pair that is found with probability P stands for 1 / P pairs, of which (1 − P) /
+/// P were missed. The variance of the estimate's error is the sum of (1 − P) / P over all pairs if
+/// these are independent. Deviations add up within a family, so the square of the family's sum of
+/// √((1 − P) / P) bounds its variance; each found pair again stands for 1 / P.
+#[derive(Clone, Debug)]
+pub struct MissedPairs {
+    minhash: MinHashSchema,
+    is_exact: bool,
+    expected: f64,
+    deviations: FamilySums,
+    /// The probabilities that estimates were missed, by the bits of the estimate.
+    by_estimate: HashMap<u64, f64>,
+}
+
+impl MissedPairs {
+    /// Begins without pairs. `is_exact` means that the similarities are exact; otherwise they are
+    /// estimates, and the missed pairs are those of such estimates.
+    pub fn new(minhash: MinHashSchema, is_exact: bool) -> Self {
+        Self {
+            minhash,
+            is_exact,
+            expected: 0.0,
+            deviations: FamilySums::default(),
+            by_estimate: HashMap::new(),
+        }
+    }
+
+    /// Adds a pair that was found.
+    pub fn add(&mut self, a: u64, b: u64, similarity: f64) {
+        let minhash = self.minhash;
+        let by_similarity = || 1.0 - minhash.probability(similarity);
+        let missed = match self.is_exact {
+            true => by_similarity(),
+            false => *self
+                .by_estimate
+                .entry(similarity.to_bits())
+                .or_insert_with(|| {
+                    let missed = minhash
+                        .layout()
+                        .missed_estimate(minhash.banding(), similarity);
+                    missed.unwrap_or_else(by_similarity)
+                }),
+        };
+        let found = 1.0 - missed;
+        if missed > 0.0 && found > 0.0 {
+            self.expected += missed / found;
+            let deviation = (missed / found).sqrt() / found;
+            self.deviations.add(a.min(b), a.max(b), deviation);
+        }
+    }
+
+    /// Returns the expected number of missed pairs.
+    pub fn expected(&self) -> f64 {
+        self.expected
+    }
+
+    /// Returns the interval that holds the number of missed pairs with a probability of about 95 %.
+    pub fn interval(&self) -> (f64, f64) {
+        let half = DEVIATIONS * self.deviations.deviation();
+        ((self.expected - half).max(0.0), self.expected + half)
+    }
+}
