@@ -169,7 +169,7 @@ pub mod schema {
     pub use resemblance_sketch::{
         Banding, DesignReport, DocumentFrequencies, EmptyDocuments, Language, MinHashKind,
         MinHashSchema, Permutations, Rebanding, ShingleUnit, SketchError, StreamedText,
-        TYPICAL_FEATURES, TableDesign, UNICODE_VERSION, feature_hash,
+        TableDesign, UNICODE_VERSION, feature_hash,
     };
 }
 

@@ -51,7 +51,6 @@ impl Snapshot {
         Self { view }
     }
 
-    #[cfg(test)]
     pub(crate) fn view(&self) -> &SnapshotView {
         &self.view
     }

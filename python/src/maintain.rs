@@ -12,6 +12,7 @@ use crate::errors::invalid;
 use crate::progress::Callback;
 use crate::python::{Report, class, given, object};
 use crate::schema::Schema;
+use crate::snapshot::Snapshot;
 use crate::waiting::{await_stopped, in_background};
 
 /// Checks a closed store: its pages, rows and postings.
@@ -39,10 +40,12 @@ pub(crate) fn compact(py: Python<'_>, path: PathBuf, progress: Callback) -> Repo
 }
 
 /// Reindexes the documents of a closed store with different bands or tables, from the stored
-/// signatures.
+/// signatures. With `exact`, an estimating store becomes exact: `sets_from` is a snapshot of an
+/// exact store that has its documents under the same keys. Only a store that keeps the hashes of
+/// all shingles needs none.
 #[pyfunction]
 #[pyo3(signature = (path, *, threshold=None, recall=None, bands=None, rows=None, max_distance=None,
-    expected_documents=None, progress=None))]
+    expected_documents=None, exact=false, sets_from=None, progress=None))]
 pub(crate) fn reband(
     py: Python<'_>,
     path: PathBuf,
@@ -52,6 +55,8 @@ pub(crate) fn reband(
     rows: Option<u16>,
     max_distance: Option<u8>,
     expected_documents: Option<u64>,
+    exact: bool,
+    sets_from: Option<PyRef<'_, Snapshot>>,
     progress: Callback,
 ) -> Report<'_> {
     let rebanding = given!(
@@ -59,8 +64,10 @@ pub(crate) fn reband(
         threshold,
         recall,
         max_distance,
-        expected_documents
+        expected_documents;
+        exact if exact
     );
+    let sets = sets_from.map(|snapshot| snapshot.held(py)).transpose()?;
     let rebanding = match (bands, rows) {
         (None, None) => rebanding,
         (Some(bands), Some(rows)) => rebanding.banding(bands, rows),
@@ -76,6 +83,7 @@ pub(crate) fn reband(
     await_stopped(py)?;
     let report = in_background(py, progress, move |link| {
         let reband = resemblance::Store::reband(path, &rebanding);
+        let reband = given!(reband, sets_from: sets.as_ref());
         reband.on_progress(link.callback()).run()
     })?;
     object!(py, reports.RebandReport,

@@ -27,6 +27,11 @@ pub(crate) struct Snapshot {
 }
 
 impl Snapshot {
+    /// The snapshot of the library.
+    pub(crate) fn held(&self, py: Python<'_>) -> PyResult<resemblance::Snapshot> {
+        self.lease.get().or_raise(py)
+    }
+
     /// A snapshot whose joins compute exact similarities if it has features.
     pub(crate) fn bound(
         schema: &Bound<'_, Schema>,

@@ -281,6 +281,23 @@ def test_eviction(store: rs.Store) -> None:
     assert len(store) == 25
 
 
+def becomes_exact(path: Path, documents: list[str], schema: rs.Schema) -> None:
+    """Reband an estimating store with the sets of another one."""
+    assert schema.minhash is not None and schema.text is not None
+    exact = rs.Schema(
+        text=schema.text,
+        minhash=rs.MinHash(schema.minhash.values, threshold=schema.minhash.threshold),
+        exact=True,
+    )
+    source = rs.Store.in_memory(exact)
+    with pytest.raises(rs.InvalidParameterError, match="sets_from"):
+        rs.reband(path, exact=True)
+    with pytest.raises(rs.InvalidParameterError, match="k0"):
+        rs.reband(path, exact=True, sets_from=source.snapshot())
+    source.insert_many(documents, [f"k{i}" for i in range(len(documents))])
+    assert rs.reband(path, exact=True, sets_from=source.snapshot()).schema.exact
+
+
 def test_upkeep(store: rs.Store, path: Path, tmp_path: Path) -> None:
     documents = texts(200)
     store.insert_many(documents, [f"k{i}" for i in range(200)])
@@ -302,6 +319,7 @@ def test_upkeep(store: rs.Store, path: Path, tmp_path: Path) -> None:
         with pytest.raises(rs.ImportStoppedError):
             looser.import_(tmp_path / "stream")
         assert looser.import_(tmp_path / "stream", existing_keys="skip").skipped == 200
+    becomes_exact(path, documents, report.schema)
     assert rs.repair(path, tmp_path / "repaired.rsm").is_complete
     with pytest.raises(rs.StoppedError):
         rs.check(path, progress=lambda progress: False)

@@ -113,11 +113,13 @@ fn kept_per_document(view: &SnapshotView) -> f64 {
     view.inner.version.lane_postings(lane) as f64 / view.len().max(1) as f64
 }
 
-/// Estimates the memory and the disk space that a rebanding of a store takes.
+/// Estimates the memory and the disk space that a rebanding of a store takes. If the store gets
+/// exact sets, `features` is their mean size.
 pub(super) fn estimate_reband(
     store: &Arc<OpenStore>,
     rebanding: &Rebanding,
     options: &BulkOptions,
+    features: f64,
 ) -> Result<BuildEstimate> {
     let schema = store.schema().rebanded(rebanding)?;
     let view = SnapshotView::open(store)?;
@@ -128,7 +130,8 @@ pub(super) fn estimate_reband(
         let cache_bytes = options.store.cache_bytes.min(held_bytes);
         cache_bytes.saturating_add(BUFFERS_BYTES)
     };
-    if schema.lane_set()? == store.schema().lane_set()? {
+    let gets_sets = schema.has_sets() && !store.schema().has_sets();
+    if !gets_sets && schema.lane_set()? == store.schema().lane_set()? {
         return Ok(BuildEstimate {
             documents,
             memory_bytes: cached(0),
@@ -138,7 +141,12 @@ pub(super) fn estimate_reband(
     }
     let kept = kept_per_document(&view);
     let sorting = Sorting::new(options, &schema, documents, kept)?;
-    let disk_bytes = CONSTANT_BYTES.saturating_add((sorting.stored_bytes * PAGES) as u64);
+    let sets_bytes = match gets_sets {
+        true => features * KEPT_HASH_BYTES * documents as f64,
+        false => 0.0,
+    };
+    let stored_bytes = sorting.stored_bytes + sets_bytes;
+    let disk_bytes = CONSTANT_BYTES.saturating_add((stored_bytes * PAGES) as u64);
     Ok(BuildEstimate {
         documents,
         memory_bytes: sorting.memory_bytes.saturating_add(cached(disk_bytes)),

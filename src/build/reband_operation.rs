@@ -9,6 +9,7 @@ use crate::build::lane_postings::{LaneWritten, write_lanes};
 use crate::build::reband_store::RebandStore;
 use crate::build::sort::Sorter;
 use crate::error::Result;
+use crate::snapshot::Snapshot;
 use crate::state;
 use crate::types::{Operation, Phase, Report, Watch};
 use resemblance_sketch::schema::{Rebanding, Schema};
@@ -18,6 +19,7 @@ pub struct RebandRequest {
     path: PathBuf,
     rebanding: Rebanding,
     bulk: BulkOptions,
+    sets_from: Option<Snapshot>,
 }
 
 /// Describes the rebanding of a store.
@@ -26,10 +28,9 @@ pub(crate) fn reband_file<'a>(path: &Path, rebanding: &Rebanding) -> Operation<'
         path: path.into(),
         rebanding: rebanding.clone(),
         bulk: BulkOptions::new(),
+        sets_from: None,
     };
-    Operation::new("the rebanding", request, |request: RebandRequest, watch| {
-        reband(&request.path, &request.rebanding, &request.bulk, watch)
-    })
+    Operation::new("the rebanding", request, reband)
 }
 
 impl Operation<'_, RebandReport> {
@@ -50,6 +51,37 @@ impl Operation<'_, RebandReport> {
     /// ```
     pub fn bulk(mut self, options: BulkOptions) -> Self {
         self.settings.bulk = options;
+        self
+    }
+
+    /// Sets the store that has the sets of features of all documents, for a store that
+    /// [becomes exact](Rebanding::exact). The schema of the other store must be the one that this
+    /// store gets, apart from bands and tables. It may have more documents.
+    ///
+    /// Each document of this store must have a key. The other store must have a document with this
+    /// key and the same signature, whose set is copied. Otherwise nothing changes, and the error
+    /// names documents for which there is none. A text that was edited without any effect on its
+    /// signature is not noticed: the set is that of the edited text.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text, schema::Rebanding};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("pages.rsm");
+    /// let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
+    /// let store = Store::create(&path, schema.clone())?;
+    /// store.insert("a", &store.sketch_text("one two three four")?)?;
+    /// drop(store);
+    ///
+    /// let rebanding = Rebanding::new().exact();
+    /// let texts = Store::in_memory(schema.rebanded(&rebanding)?)?;
+    /// let reband = || Store::reband(&path, &rebanding).sets_from(&texts.snapshot()?).run();
+    /// assert!(reband().is_err()); // it does not have "a"
+    /// texts.insert("a", &texts.sketch_text("one two three four")?)?;
+    /// assert!(reband()?.schema.is_exact());
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn sets_from(mut self, store: &Snapshot) -> Self {
+        self.settings.sets_from = Some(store.clone());
         self
     }
 
@@ -77,8 +109,29 @@ impl Operation<'_, RebandReport> {
     pub fn estimate(&self) -> Result<BuildEstimate> {
         let request = &self.settings;
         let store = state::open_read_only(&request.path, &request.bulk.store)?;
-        estimate_reband(&Arc::new(store), &request.rebanding, &request.bulk)
+        let features = request.sets_from.as_ref().map(mean_features).transpose()?;
+        estimate_reband(
+            &Arc::new(store),
+            &request.rebanding,
+            &request.bulk,
+            features.unwrap_or(0.0),
+        )
     }
+}
+
+/// Number of documents from whose sets the size of all sets is estimated.
+const SAMPLED_SETS: usize = 256;
+
+/// Returns the mean number of features of the first documents of an exact store.
+fn mean_features(store: &Snapshot) -> Result<f64> {
+    let (mut features, mut documents) = (0, 0_u32);
+    for record in store.iter().take(SAMPLED_SETS) {
+        let record = record?;
+        let set = record.signature.exact_set();
+        features += set.map_or(0, |set| set.hashes().len());
+        documents += 1;
+    }
+    Ok(features as f64 / f64::from(documents.max(1)))
 }
 
 /// The result of a rebanding.
@@ -124,13 +177,9 @@ impl Report for RebandReport {
 }
 
 /// Replaces the bands and tables of a store, from its stored signatures, in one commit.
-fn reband(
-    path: &Path,
-    rebanding: &Rebanding,
-    options: &BulkOptions,
-    watch: &mut Watch<'_>,
-) -> Result<RebandReport> {
-    let mut store = RebandStore::open(path, rebanding, &options.store, watch)?;
+fn reband(request: RebandRequest, watch: &mut Watch<'_>) -> Result<RebandReport> {
+    let (path, options) = (&request.path, &request.bulk);
+    let mut store = RebandStore::open(path, &request.rebanding, &options.store, watch)?;
     let mut report = RebandReport {
         schema: store.schema().clone(),
         documents: store.documents(),
@@ -141,15 +190,16 @@ fn reband(
         size_before_bytes: store.size_bytes()?,
         size_after_bytes: 0,
     };
+    store.begin()?;
+    // First, because it may be refused.
+    store.write_sets(request.sets_from.as_ref().map(Snapshot::view), watch)?;
     if store.keeps_lanes() {
-        store.begin()?;
         report.size_after_bytes = store.commit(None)?;
         return Ok(report);
     }
     let mut sorter = options.sorter(store.schema(), path)?;
     read(&mut store, &mut sorter, watch)?;
     sorter.finish(watch)?;
-    store.begin()?;
     let mut equal = store.equal_collector();
     let lanes = write_lanes(&sorter, watch, |lane, postings| {
         Ok(LaneWritten {

@@ -1,25 +1,33 @@
 //! The file of a store whose postings are replaced in one commit: it is read by the old schema and
 //! written by the new one.
 
+use std::fmt;
 use std::path::Path;
 
 use crate::build::bulk_store::{whole_run, write_run_and_state, write_whole_lane};
 use crate::engine::{
-    BANDS, DEAD, DOCUMENTS, EQUAL, EngineResult, FILTERS, KEYS, Key, LANES, META, PERMUTED,
-    PanicSafe, RUNS, Table, TableDefinition, WriteTransaction, catch_engine_panic, file_size,
+    BANDS, DEAD, DOCUMENTS, EQUAL, EngineResult, FILTERS, KEYS, Key, LANES, PERMUTED, PanicSafe,
+    RUNS, SETS, Table, TableDefinition, WriteTransaction, catch_engine_panic, file_size,
     verify_pages,
 };
 use crate::error::{Error, Result};
-use crate::format::{DocumentRow, LaneRow, LaneSummary, Posting, State, header};
+use crate::format::{DocumentRow, LaneRow, LaneSummary, Posting, State};
 use crate::invariant::{OrBug, invariant};
 use crate::options::StoreOptions;
+use crate::read::SnapshotView;
 use crate::state::OpenStore;
 use crate::state::document_codes;
-use crate::state::{SharedContext, Version, may_write};
-use crate::types::{Phase, Watch};
+use crate::state::{SharedContext, Version, may_write, write_schema};
+use crate::types::{Phase, Record, Watch};
 use crate::write::{DocumentTables, EqualCollector};
 use resemblance_sketch::lanes::LaneCode;
 use resemblance_sketch::schema::{Rebanding, Schema};
+
+/// The parameter that errors about the source of exact sets name.
+const SETS_FROM: &str = "sets_from";
+
+/// Number of documents that the error about a source names.
+const NAMED_DOCUMENTS: usize = 10;
 
 /// A store that no other handle has open. If it is dropped before its commit, it does not change.
 pub(super) struct RebandStore {
@@ -78,9 +86,96 @@ impl RebandStore {
         self.version.state.documents
     }
 
-    /// Returns whether the new schema indexes documents as the old one does.
+    /// Returns whether the new schema indexes documents as the old one does. A store that gets sets
+    /// is indexed again, so that only live documents need one.
     pub(super) fn keeps_lanes(&self) -> bool {
-        self.context.lanes == self.store.context.lanes
+        self.context.lanes == self.store.context.lanes && !self.gets_sets()
+    }
+
+    /// Returns whether the store gets the table of exact sets.
+    fn gets_sets(&self) -> bool {
+        self.context.schema.has_sets() && !self.store.context.schema.has_sets()
+    }
+
+    /// Writes the exact set of each live document: that of the document in `source` with the same
+    /// key and the same signature. The transaction must have begun.
+    ///
+    /// # Errors
+    /// [`Error::InvalidParameter`] names documents for which the source has none.
+    pub(super) fn write_sets(
+        &self,
+        source: Option<&SnapshotView>,
+        watch: &mut Watch<'_>,
+    ) -> Result<()> {
+        let Some(source) = self.checked_source(source)? else {
+            return Ok(());
+        };
+        let (mut done, mut unlike, mut named) = (0, 0_u64, Vec::new());
+        self.in_tables(|write| {
+            let mut sets = write.open_table(SETS).engine()?;
+            self.each_row(&mut |id, row| {
+                watch.step(Phase::ReadingDocuments, done, self.documents())?;
+                done += 1;
+                let signature = row.to_signature(self.context.recipe);
+                let found = row
+                    .head
+                    .key
+                    .map(|key| source.view().get(key))
+                    .transpose()?
+                    .flatten();
+                let is_same = |found: &Record| found.signature.clone().with_set(None) == signature;
+                if let Some(found) = found.filter(is_same) {
+                    let set = self.context.set_row(id, &found.signature)?;
+                    let set = set.or_bug("the exact set of a document")?;
+                    sets.insert(id, set.as_slice()).engine()?;
+                    return Ok(());
+                }
+                unlike += 1;
+                if named.len() < NAMED_DOCUMENTS {
+                    let key = row.head.key.map(String::from_utf8_lossy);
+                    named.push(
+                        key.map_or_else(|| format!("document {id}, without a key"), Into::into),
+                    );
+                }
+                Ok(())
+            })
+        })?;
+        if unlike == 0 {
+            return Ok(());
+        }
+        let (documents, named) = (self.documents(), named.join(", "));
+        let found = format!("no equal document for {unlike} of {documents}: {named}");
+        let expected = "a document with the key and the signature of each document of the store: \
+                        add their texts, or remove them from the store first";
+        Err(Error::invalid(SETS_FROM, found, expected))
+    }
+
+    /// Returns the source of the sets, if the store gets some.
+    fn checked_source<'s>(
+        &self,
+        source: Option<&'s SnapshotView>,
+    ) -> Result<Option<&'s SnapshotView>> {
+        let refuse = |found: &dyn fmt::Display, expected: &str| {
+            Err(Error::invalid(SETS_FROM, found, expected))
+        };
+        let source = match (source, self.gets_sets()) {
+            (None, false) => return Ok(None),
+            (None, true) => {
+                return refuse(&"none", "a store that has the sets of all documents");
+            }
+            (Some(_), false) => return refuse(&"a store", "none: no sets of features are added"),
+            (Some(source), true) => source,
+        };
+        let schema = self.schema();
+        if let Some(difference) = schema.recipe_difference(&source.context().schema) {
+            let part = difference.part;
+            let found = format_args!("a store with {part}: {}", difference.found);
+            return refuse(&found, &format!("{part}: {}", difference.expected));
+        }
+        match source.context().schema.recipe_fingerprint() == schema.recipe_fingerprint() {
+            true => Ok(Some(source)),
+            false => refuse(&"a store with other weights", "the weights of this store"),
+        }
     }
 
     /// Returns the bytes of the file on disk.
@@ -93,9 +188,22 @@ impl RebandStore {
         &mut self,
         mut take: impl FnMut(u64, &[LaneCode]) -> Result<()>,
     ) -> Result<()> {
+        let (mut lanes, mut keys) = (Vec::new(), 0);
+        self.each_row(&mut |id, row| {
+            let key_code = row.head.key_code();
+            let signature = row.to_signature(self.context.recipe);
+            document_codes(&self.context, key_code, &signature, &mut lanes)?;
+            keys += u64::from(key_code.is_some());
+            take(id, &lanes)
+        })?;
+        self.keys = keys;
+        Ok(())
+    }
+
+    /// Calls `visit` with the row of each live document, ascending by id.
+    fn each_row(&self, visit: &mut dyn FnMut(u64, &DocumentRow<'_>) -> Result<()>) -> Result<()> {
         let (state, deleted) = (&self.version.state, &self.version.deleted);
-        let mut lanes = Vec::new();
-        let (mut documents, mut keys) = (0_u64, 0);
+        let mut documents = 0_u64;
         self.store.context.run_checked(|| {
             let documents_table = self
                 .store
@@ -109,13 +217,11 @@ impl RebandStore {
                 if deleted.contains(id) {
                     continue;
                 }
-                let stored = DocumentRow::decode(id, row.value(), self.context.shape())?;
-                let key_code = stored.head.key_code();
-                let signature = stored.to_signature(self.context.recipe);
-                document_codes(&self.context, key_code, &signature, &mut lanes)?;
                 documents += 1;
-                keys += u64::from(key_code.is_some());
-                take(id, &lanes)?;
+                visit(
+                    id,
+                    &DocumentRow::decode(id, row.value(), self.context.shape())?,
+                )?;
             }
             Ok(())
         })?;
@@ -126,7 +232,6 @@ impl RebandStore {
             );
             return Err(Error::corrupt("table documents", detail));
         }
-        self.keys = keys;
         Ok(())
     }
 
@@ -164,7 +269,8 @@ impl RebandStore {
 
     /// Removes the rows of deleted documents, if any are left.
     fn remove_deleted(&self, write: &WriteTransaction) -> Result<()> {
-        let mut tables = DocumentTables::open(write, &self.context)?;
+        // By the old schema: a document that was removed gets no set.
+        let mut tables = DocumentTables::open(write, &self.store.context)?;
         for id in self.version.deleted.ids() {
             tables.remove(id)?;
         }
@@ -230,10 +336,7 @@ impl RebandStore {
             state.take_run_number()?;
         }
         self.in_tables(|write| {
-            let mut meta = write.open_table(META).engine()?;
-            let schema = header::encode_meta(header::SCHEMA, &self.context.schema)?;
-            meta.insert(header::SCHEMA, schema.as_slice()).engine()?;
-            drop(meta);
+            write_schema(write, &self.context)?;
             write_run_and_state(write, descriptor.as_ref(), &state)
         })?;
         let write = self.write.take().or_bug("the transaction has ended")?;

@@ -153,16 +153,69 @@ pub(crate) fn encode_set(id: u64, set: &ExactSet, shape: &Shape) -> Result<Vec<u
 /// # Errors
 /// [`Error::Corrupt`] for a wrong checksum, and for anything that is not a set.
 pub(crate) fn decode_set(id: u64, bytes: &[u8], shape: &Shape) -> Result<ExactSet> {
-    let body = checksum::open(SETS, &id.to_be_bytes(), bytes)?;
+    decode_set_body(id, open_set(id, bytes)?, shape)
+}
+
+/// The most bytes that the kept hashes of a document may take with their positions, and that its
+/// exact set may take: some ten million features. Small under test, so that a test can exceed it.
+pub(crate) const PACKED_LIMIT_BYTES: usize = if cfg!(test) { 1 << 20 } else { 64 << 20 };
+
+/// No feature takes more bytes than this: a hash of 64 bits, the unary parts, and a weight.
+const FEATURE_LIMIT_BYTES: usize = 24;
+
+/// Refuses a signature whose features take more bytes than a stream of documents may have.
+///
+/// # Errors
+/// [`Error::SignatureMismatch`].
+pub(crate) fn check_packed(signature: &Signature, shape: &Shape) -> Result<()> {
+    let (kept, set) = (signature.kept_hashes(), signature.exact_set());
+    let features = kept.map_or(0, <[u64]>::len)
+        + signature.kept_shingles().len()
+        + set.map_or(0, |set| set.hashes().len());
+    if features <= PACKED_LIMIT_BYTES / FEATURE_LIMIT_BYTES {
+        return Ok(());
+    }
+    let fits = |part, bytes: &[u8]| match bytes.len() > PACKED_LIMIT_BYTES {
+        true => {
+            let expected = "at most 64 MiB: split the document";
+            let found = format!("{} bytes when packed", bytes.len());
+            Err(Error::signature(part, found, expected))
+        }
+        false => Ok(()),
+    };
+    let mut packed = Vec::new();
+    kept_hashes::encode(kept.unwrap_or(&[]), &mut packed)?;
+    kept_hashes::encode_positions(signature.kept_shingles(), &mut packed)?;
+    fits("kept hashes", &packed)?;
+    packed.clear();
+    if let Some(set) = set {
+        kept_hashes::encode_set(set, shape.are_samples, &mut packed)?;
+    }
+    fits("exact set", &packed)
+}
+
+/// Returns the body of the row of an exact set, which is not decoded yet.
+///
+/// # Errors
+/// [`Error::Corrupt`] for a wrong checksum.
+pub(crate) fn open_set(id: u64, bytes: &[u8]) -> Result<&[u8]> {
+    checksum::open(SETS, &id.to_be_bytes(), bytes)
+}
+
+/// Decodes the body of the row of an exact set.
+///
+/// # Errors
+/// [`Error::Corrupt`] for anything that is not a set.
+pub(crate) fn decode_set_body(id: u64, body: &[u8], shape: &Shape) -> Result<ExactSet> {
     let set = kept_hashes::split_set(body, shape.are_samples);
     let whole = set.and_then(|(set, rest)| rest.is_empty().then_some(set));
     whole.ok_or_else(|| row_error(SETS, id, body))
 }
 
-/// Returns the number of features of the set in a row. Does not verify the checksum.
-pub(crate) fn set_count(id: u64, bytes: &[u8]) -> Result<usize> {
-    let count = kept_hashes::set_count(bytes);
-    Ok(count.ok_or_else(|| row_error(SETS, id, bytes))? as usize)
+/// Returns the number of features of the set in a body.
+pub(crate) fn set_count(id: u64, body: &[u8]) -> Result<usize> {
+    let count = kept_hashes::set_count(body);
+    Ok(count.ok_or_else(|| row_error(SETS, id, body))? as usize)
 }
 
 /// The parts of the signatures of a store.
@@ -451,6 +504,20 @@ mod tests {
             bits,
             is_mixed: true,
         })
+    }
+
+    #[test]
+    fn features_beyond_the_limit_are_refused_by_name() {
+        let shape = Shape::default();
+        let of = |count: u64| {
+            let hashes = (0..count).map(|number| number << 20).collect();
+            let set = ExactSet::from_sorted(hashes, Vec::new());
+            Signature::from_minhash(vec![7]).with_set(Some(set))
+        };
+        check_packed(&of(100_000), &shape).unwrap();
+        let error = check_packed(&of(400_000), &shape).unwrap_err();
+        assert!(error.to_string().contains("exact set"), "{error}");
+        assert!(error.to_string().contains("at most 64 MiB"), "{error}");
     }
 
     #[test]

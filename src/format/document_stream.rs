@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::format::bits::take;
 #[cfg(any(test, fuzzing))]
 use crate::format::document_row::encode_body;
-use crate::format::document_row::{RowHead, Shape, decode_body};
+use crate::format::document_row::{PACKED_LIMIT_BYTES, RowHead, Shape, decode_body};
 #[cfg(any(test, fuzzing))]
 use crate::invariant::OrBug;
 use crate::types::{Document, KEY_LIMIT_BYTES, PAYLOAD_LIMIT_BYTES};
@@ -40,9 +40,6 @@ const DOCUMENT_HEAD_BYTES: usize = 12;
 
 /// The bytes of the fields of a row, besides its key and its signature's values and fingerprint.
 const ROW_FIELDS_BYTES: usize = 16;
-
-/// Bytes of kept hashes and their positions: those of some ten million shingles.
-const KEPT_LIMIT_BYTES: usize = 64 << 20;
 
 /// The first frame of a stream.
 #[derive(Clone, Debug, PartialEq)]
@@ -281,7 +278,7 @@ impl<R: Read> StreamReader<R> {
         let header = StreamHeader::decode(&stream.body)?;
         let shape = shape_of(&header.schema);
         let packed_parts = usize::from(shape.has_kept_hashes) + usize::from(shape.has_set);
-        let kept_limit_bytes = packed_parts * KEPT_LIMIT_BYTES;
+        let kept_limit_bytes = packed_parts * PACKED_LIMIT_BYTES;
         stream.limit_bytes = DOCUMENT_HEAD_BYTES
             + ROW_FIELDS_BYTES
             + KEY_LIMIT_BYTES

@@ -22,6 +22,14 @@ fn packed_bytes(count: u64, width: u32) -> u64 {
     (count * u64::from(width)).div_ceil(8)
 }
 
+/// Returns true if the bits behind the first `used` of these bytes, which end in the last byte, are
+/// zeros.
+fn is_padded(bytes: &[u8], used: u64) -> bool {
+    bytes
+        .last()
+        .is_none_or(|last| used.is_multiple_of(8) || last >> (used % 8) == 0)
+}
+
 /// Bits of the upper parts in unary: a one for each hash, and a zero for each upper part.
 fn unary_bits(count: u32) -> u64 {
     u64::from(count) + (1 << (u32::from(KEPT_HASH_BITS) - low_bits(count)))
@@ -74,7 +82,10 @@ impl<'a> PackedHashes<'a> {
         let (low, rest) = rest.split_at_checked(low_bytes)?;
         let unary_bytes = usize::try_from(unary_bits(count).div_ceil(8)).ok()?;
         let (unary, rest) = rest.split_at_checked(unary_bytes)?;
-        Some((Self { count, low, unary }, rest))
+        // A one behind the fields would be another encoding of the same hashes. Behind the unary
+        // part it would be one too many.
+        let is_padded = is_padded(low, u64::from(count) * u64::from(low_bits(count)));
+        is_padded.then_some((Self { count, low, unary }, rest))
     }
 
     /// Returns the hashes; `None` if they do not ascend, or a one is missing or left.
@@ -149,6 +160,9 @@ pub(super) fn split_set(bytes: &[u8], is_weighted: bool) -> Option<(ExactSet, &[
         }
         let packed_bytes = packed_bytes(hashes.len() as u64, width.into());
         let (packed, behind) = rest.split_at_checked(usize::try_from(packed_bytes).ok()?)?;
+        if !is_padded(packed, hashes.len() as u64 * u64::from(width)) {
+            return None;
+        }
         weights.extend(fields(packed, width.into()).take(hashes.len()));
         let all = weights.iter().fold(0, |all, field| all | field);
         if all & 1 == 0 || width_of(all) != u32::from(width) || weights.contains(&0) {
@@ -348,6 +362,19 @@ mod tests {
         assert_eq!((packed.shingles(&[]), rest), (vec![], &[9][..]));
     }
 
+    /// Checks that no other bytes of this length, but for one bit, are the same set.
+    fn has_one_encoding(bytes: &[u8], is_weighted: bool) {
+        for bit in 0..8 * bytes.len() {
+            let mut changed = bytes.to_vec();
+            changed[bit / 8] ^= 1 << (bit % 8);
+            if let Some((set, &[])) = split_set(&changed, is_weighted) {
+                let mut again = Vec::new();
+                encode_set(&set, is_weighted, &mut again).unwrap();
+                assert_eq!(again, changed, "bit {bit}");
+            }
+        }
+    }
+
     #[test]
     fn exact_sets_round_trip_and_refuse_other_bytes() {
         let hashes = |count: u64| -> Vec<u64> { (0..count).map(|n| n * n * 977 + n).collect() };
@@ -366,6 +393,8 @@ mod tests {
                 for end in 0..bytes.len() - 1 {
                     assert_eq!(split_set(&bytes[..end], is_weighted), None, "{count} {end}");
                 }
+                bytes.pop();
+                has_one_encoding(&bytes, is_weighted);
             }
         }
         for hashes in [&[5, 5][..], &[1 << 43, 1 << 43], &[9, 8]] {

@@ -53,7 +53,8 @@ pub struct JoinEstimate {
     /// The approximate number of comparisons of two signatures.
     pub comparisons: u64,
     /// The approximate number of pairs. It counts the pairs in the first band (only a part of each
-    /// large bucket is verified) and the near pairs in the first table.
+    /// large bucket is verified) and the near pairs in the first table. It compares estimates, in
+    /// an [exact](crate::SchemaBuilder::exact) store as well.
     pub pairs: u64,
     /// The approximate memory in bytes, without the store's cache.
     pub memory_bytes: u64,

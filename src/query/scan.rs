@@ -1,18 +1,21 @@
 //! The scan of a search: all stored documents, compared in threads.
 
+use std::borrow::Cow;
 use std::num::NonZeroUsize;
 use std::thread::available_parallelism;
 
 use crate::error::Result;
 use crate::format::DocumentRow;
-use crate::invariant::OrBug;
+use crate::invariant::{OrBug, at_mut};
 use crate::query::bounds::ResolvedBounds;
 use crate::query::collect::{FoundDocuments, ScanKeeps};
 use crate::query::score::{Scored, Scorer};
 use crate::query::search::SearchSpec;
-use crate::read::VisitShare;
+use crate::query::verify::Referee;
+use crate::read::{ReadView, VisitShare};
 use crate::state::SharedContext;
 use crate::types::{Matches, Scope};
+use resemblance_sketch::exact::ExactSet;
 use resemblance_sketch::sketch::Signature;
 
 /// The greatest number of threads: more would wait for memory.
@@ -21,40 +24,54 @@ const MAX_THREADS: usize = 8;
 /// Number of signatures that are compared with a row while it is in the processor's cache.
 const SCAN_SIGNATURES: usize = 256;
 
+/// The maximum number of documents that a scan for many signatures may hold at once, 32 bytes each.
+pub(super) const MAX_HELD: u64 = 1 << 21;
+
 impl SearchSpec<'_> {
     /// Compares signatures with every stored document, each of which is read once for some hundred of
     /// them. Returns their answers in their order.
     pub(super) fn scan(&self, signatures: &[&Signature], kept: ScanKeeps) -> Result<Vec<Matches>> {
         let context = self.view.context();
         let mut answers = Vec::with_capacity(signatures.len());
-        for piece in signatures.chunks(SCAN_SIGNATURES) {
+        // Sets decide while a row is read. A caller decides afterwards, so every document is held
+        // for each signature until then.
+        let by_sets = self.referee.by_sets_alone() == Some(true);
+        let together = match self.referee {
+            Referee::Caller(_) => (MAX_HELD / self.view.documents().max(1)) as usize,
+            Referee::Estimate | Referee::Sets => SCAN_SIGNATURES,
+        };
+        for piece in signatures.chunks(together.clamp(1, SCAN_SIGNATURES)) {
             let filed = piece.iter().copied().filter(|one| context.is_filed(one));
             let filed: Vec<&Signature> = filed.collect();
-            let mut all = self.scan_found(&filed, kept)?.into_iter();
+            let mut all = self.scan_found(&filed, kept, by_sets)?.into_iter();
             for signature in piece {
                 if !context.is_filed(signature) {
                     answers.push(Matches::none(Scope::Scan));
                     continue;
                 }
                 let mut found = all.next().or_bug("what was found for a signature")?;
-                self.verify_found(answers.len(), signature, &mut found)?;
+                if !by_sets {
+                    self.verify_found(answers.len(), signature, &mut found)?;
+                }
                 answers.push(self.matches(signature, found, Scope::Scan)?);
             }
         }
         Ok(answers)
     }
 
-    /// Returns the store's documents for each signature, not verified.
+    /// Returns the store's documents for each signature. If `by_sets`, the sets of an exact store
+    /// have decided, and only documents of the answer are held. Otherwise, none is verified.
     pub(super) fn scan_found(
         &self,
         signatures: &[&Signature],
         kept: ScanKeeps,
+        by_sets: bool,
     ) -> Result<Vec<FoundDocuments>> {
         if signatures.is_empty() {
             return Ok(Vec::new());
         }
         let context = self.view.context();
-        let bounds = self.bounds.filter(|_| !self.referee.verifies());
+        let bounds = self.bounds.filter(|_| by_sets || !self.referee.verifies());
         let met = self.bounds.filter(|_| kept == ScanKeeps::WhatProbesMeet);
         let probes_bands = met.is_some_and(ResolvedBounds::probes_bands);
         // Without bands, the bounds alone decide, unless sets do.
@@ -69,10 +86,12 @@ impl SearchSpec<'_> {
             if distance_without_band.is_some() && probes_bands {
                 context.band_codes(signature, &mut codes)?;
             }
+            let set = context.set_of(signature)?.filter(|_| by_sets);
             encoded.push(EncodedSignature {
                 signature,
                 values,
                 codes,
+                set,
             });
         }
         let scan = Scan {
@@ -84,13 +103,22 @@ impl SearchSpec<'_> {
         };
         // Every thread has separate lists, which are joined at the end, so no row needs a lock.
         let threads = available_parallelism().map_or(1, NonZeroUsize::get);
-        let nothing = vec![self.nothing(); signatures.len()];
+        let nothing = match by_sets {
+            true => FoundDocuments::new(self.collector.limit(), self.order),
+            false => self.nothing(),
+        };
+        let nothing = vec![nothing; signatures.len()];
         let mut shares = vec![nothing; threads.min(MAX_THREADS)];
-        let visitors = shares.iter_mut().map(|all| {
-            let visit = |id, bytes: &[u8]| scan.compare(id, bytes, all);
-            Box::new(visit) as VisitShare<'_>
-        });
-        self.view.share_document_rows(visitors.collect())?;
+        if let Some(view) = self.view.shared() {
+            let visitors = shares.iter_mut().map(|all| {
+                let visit = |id, bytes: &[u8]| scan.compare(view, id, bytes, all);
+                Box::new(visit) as VisitShare<'_>
+            });
+            view.share_document_rows(visitors.collect())?;
+        } else {
+            let (view, all) = (self.view, at_mut(&mut shares, 0)?);
+            view.all_document_rows(&mut |id, bytes| scan.compare(view, id, bytes, all))?;
+        }
         let mut rest = shares.into_iter();
         let mut all = rest.next().or_bug("the share of a thread")?;
         for share in rest {
@@ -123,17 +151,28 @@ struct EncodedSignature<'s> {
     values: Vec<u8>,
     /// The codes of its bands, where a document must share one.
     codes: Vec<u64>,
+    /// Its exact set, if the sets of documents decide.
+    set: Option<Cow<'s, ExactSet>>,
 }
 
 impl Scan<'_> {
     /// Compares the row of a document with each signature.
-    fn compare(&self, id: u64, bytes: &[u8], all: &mut [FoundDocuments]) -> Result<()> {
+    fn compare(
+        &self,
+        view: &dyn ReadView,
+        id: u64,
+        bytes: &[u8],
+        all: &mut [FoundDocuments],
+    ) -> Result<()> {
         let shape = self.context.shape();
         let row = DocumentRow::decode(id, bytes, shape)?;
         if Some(id) == self.exclude {
             return Ok(());
         }
         let layout = shape.values;
+        let floor = self.bounds.map_or(0.0, ResolvedBounds::similarity_floor);
+        // A set is decoded once for all signatures, and only if one needs it.
+        let mut own_set: Option<ExactSet> = None;
         for (asked, found) in self.signatures.iter().zip(all) {
             found.compared += 1;
             if row.is_empty() == asked.signature.is_empty() {
@@ -141,9 +180,20 @@ impl Scan<'_> {
                     layout.map_or(0, |layout| layout.agreement(&asked.values, row.values()));
                 let scorer = Scorer::new(asked.signature);
                 let scored = scorer.scored(self.context, id, agreement, row.fingerprint());
-                if self.bounds.is_none_or(|bounds| scored.is_within(bounds))
-                    && self.would_meet(asked, &scored, &row)?
-                {
+                if !self.would_meet(asked, &scored, &row)? {
+                    continue;
+                }
+                let similarity = match &asked.set {
+                    None => None,
+                    Some(set) => {
+                        let other = match &mut own_set {
+                            Some(known) => known,
+                            unknown => unknown.insert(view.set_of_row(id, &row)?),
+                        };
+                        Some(self.context.compare_sets(set, other, floor)?)
+                    }
+                };
+                if let Some(scored) = scored.verified(similarity, self.bounds) {
                     found.push(scored);
                 }
             }

@@ -10,6 +10,7 @@ use crate::invariant::at;
 use crate::query::candidates::{Candidate, Gathered};
 use crate::query::collect::{FoundDocuments, ScanKeeps, TopK};
 use crate::query::plan::{ProbePlan, ProbedLane};
+use crate::query::scan::MAX_HELD;
 use crate::query::score::{Order, Scored};
 use crate::query::search::SearchSpec;
 use crate::query::sweep::in_threads;
@@ -24,9 +25,6 @@ const SCANNED_PER_LOOKUP: u64 = 16;
 
 /// The number of postings of short buckets that are read in any case.
 const MIN_POSTINGS: u64 = 1_024;
-
-/// The maximum number of documents that a scan for many signatures may hold at once, 32 bytes each.
-const MAX_HELD: u64 = 1 << 21;
 
 /// The part of the documents that may be missing which may be missing because they were not verified.
 const UNVERIFIED_SHARE: f64 = 0.01;
@@ -210,7 +208,7 @@ impl StagedSearch<'_> {
             .iter()
             .map(|(index, _)| at(signatures, *index).copied())
             .collect::<Result<Vec<_>>>()?;
-        let found = self.spec.scan_found(&asked, ScanKeeps::Everything)?;
+        let found = self.spec.scan_found(&asked, ScanKeeps::Everything, false)?;
         for ((index, answer), found) in left.iter_mut().zip(found) {
             let signature = at(signatures, *index)?;
             self.take(answer, *index, signature, found, Stage::Scan)?;

@@ -10,7 +10,7 @@ use crate::engine::{EngineResult, ReadableTable};
 use crate::error::{Error, Result};
 use crate::format::{
     DOCUMENTS, DocumentRow, PAYLOADS, Posting, RowHead, SETS, checksum, decode_payload, decode_set,
-    no_row, set_count,
+    decode_set_body, no_row, open_set, set_count,
 };
 use crate::index::{CodeRange, ProbeControl, ProbeRange, VisitProbe};
 use crate::invariant::{OrBug, at};
@@ -340,8 +340,7 @@ impl dyn ReadView + '_ {
     /// Returns the similarity of the sets of two live documents, as
     /// [`set_similarity`](Self::set_similarity).
     pub(crate) fn similarity_of_sets(&self, a: u64, b: u64, floor: f64) -> Result<Option<f64>> {
-        let context = self.context();
-        let set = match context.exact {
+        let set = match self.context().exact {
             None => return Ok(None),
             Some(SetPlace::Table) => self.stored_set(a)?,
             Some(SetPlace::KeptHashes) => {
@@ -350,6 +349,14 @@ impl dyn ReadView + '_ {
             }
         };
         self.similarity_to_set(&set, b, floor).map(Some)
+    }
+
+    /// Returns the exact set of a live document of an exact store, whose row has been read.
+    pub(crate) fn set_of_row(&self, id: u64, row: &DocumentRow<'_>) -> Result<ExactSet> {
+        match self.context().exact {
+            Some(SetPlace::KeptHashes) => Ok(row.kept_set()),
+            _ => self.stored_set(id),
+        }
     }
 
     /// Reads the exact set of a live document from the table.
@@ -377,11 +384,12 @@ impl dyn ReadView + '_ {
         let mut similarity = 0.0;
         self.with_set_row(id, &mut |row| {
             // The numbers of features may suffice to decide.
-            let most = context.max_similarity(own, set_count(id, row)?)?;
+            let body = open_set(id, row)?;
+            let most = context.max_similarity(own, set_count(id, body)?)?;
             similarity = match most < floor {
                 true => most,
                 false => {
-                    let other = decode_set(id, row, context.shape())?;
+                    let other = decode_set_body(id, body, context.shape())?;
                     context.compare_sets(own, &other, floor)?
                 }
             };

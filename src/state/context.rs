@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::engine::{catch_panic, is_of_page};
 use crate::error::{Error, Result};
-use crate::format::{Shape, encode_document, encode_set};
+use crate::format::{Shape, check_packed, encode_document, encode_set};
 use crate::index::RunCache;
 use crate::invariant::{OrBug, invariant};
 use crate::observe::SharedCounters;
@@ -148,6 +148,7 @@ impl SharedContext {
             let expected = format!("{}, as in the schema", words(has_sets));
             return Err(Error::signature("exact set", found, expected));
         }
+        check_packed(signature, &self.shape)?;
         match signature.recipe_mark() {
             Some(recipe) if recipe != self.recipe => {
                 let part = self.recipe.differing_part(&recipe);

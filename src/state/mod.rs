@@ -13,7 +13,7 @@ mod writer_lock;
 
 pub(crate) use context::{SetPlace, SharedContext, document_codes, shape_of, whole_shape_of};
 pub(crate) use open::{
-    create, create_in, create_in_memory, current, may_write, open, open_read_only,
+    create, create_in, create_in_memory, current, may_write, open, open_read_only, write_schema,
 };
 pub(crate) use open_store::OpenStore;
 pub(crate) use run_set::{Run, RunSet};

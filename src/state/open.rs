@@ -8,7 +8,7 @@ use crate::engine::folder_of;
 use crate::engine::{
     BANDS, DEAD, DOCUMENTS, EQUAL, EngineError, EngineResult, FILTERS, FileOptions, KEYS, LANES,
     META, PAYLOADS, PERMUTED, RUNS, ReadOnlyTable, ReadTransaction, ReadableTable, RedbFile, SETS,
-    TableError, TemporaryFile, catch_panic, must_not_exist, overlay,
+    TableError, TemporaryFile, WriteTransaction, catch_panic, must_not_exist, overlay,
 };
 use crate::error::{Error, Result};
 use crate::format::{Header, LaneRow, State, header};
@@ -108,35 +108,17 @@ fn begin_session(mut store: OpenStore, how: &str, began: Instant) -> OpenStore {
 /// Writes the tables and rows of a store without documents.
 fn lay_out(engine: &RedbFile, context: &SharedContext) -> Result<()> {
     let write = engine.begin_write()?;
+    write_schema(&write, context)?;
     {
         let mut meta = write.open_table(META).engine()?;
-        let weights = context.schema.weights();
-        let has_sets = context.schema.has_sets();
-        let features = [
-            (weights.is_some(), header::HAS_WEIGHTS),
-            (has_sets, header::HAS_SETS),
-        ];
-        let set = features.iter().filter(|(is_set, _)| *is_set);
-        let current = Header {
-            refuse: set.fold(0, |all, (_, bit)| all | bit),
-            ..Header::CURRENT
-        };
-        let mut put = |name, row: &[u8]| meta.insert(name, row).engine().map(drop);
-        put(header::HEADER, &current.encode())?;
-        if let Some(weights) = weights {
+        if let Some(weights) = context.schema.weights() {
             let pairs: Vec<(u64, u64)> = weights.iter().collect();
             let row = (weights.documents(), pairs);
-            put(
-                header::WEIGHTS,
-                &header::encode_meta(header::WEIGHTS, &row)?,
-            )?;
+            let row = header::encode_meta(header::WEIGHTS, &row)?;
+            meta.insert(header::WEIGHTS, row.as_slice()).engine()?;
         }
-        let schema = header::encode_meta(header::SCHEMA, &context.schema)?;
-        put(header::SCHEMA, &schema)?;
-        let self_test = header::encode_meta(header::SELF_TEST, &self_test(context)?)?;
-        put(header::SELF_TEST, &self_test)?;
         let state = header::encode_meta(header::STATE, &State::INITIAL)?;
-        put(header::STATE, &state)?;
+        meta.insert(header::STATE, state.as_slice()).engine()?;
         let mut lanes = write.open_table(LANES).engine()?;
         for (role, lane) in context.lanes.roles().zip(0u16..) {
             lanes
@@ -148,7 +130,7 @@ fn lay_out(engine: &RedbFile, context: &SharedContext) -> Result<()> {
         for rows in [DOCUMENTS, PAYLOADS, DEAD, EQUAL] {
             write.open_table(rows).engine()?;
         }
-        if has_sets {
+        if context.schema.has_sets() {
             write.open_table(SETS).engine()?;
         }
         for blocks in [KEYS, BANDS, PERMUTED] {
@@ -158,6 +140,32 @@ fn lay_out(engine: &RedbFile, context: &SharedContext) -> Result<()> {
         write.open_table(FILTERS).engine()?;
     }
     write.commit().engine()
+}
+
+/// Writes the rows of a schema, and of what follows from it: the header's flags and the self-test.
+pub(crate) fn write_schema(write: &WriteTransaction, context: &SharedContext) -> Result<()> {
+    let features = [
+        (context.schema.weights().is_some(), header::HAS_WEIGHTS),
+        (context.schema.has_sets(), header::HAS_SETS),
+    ];
+    let set = features.iter().filter(|(is_set, _)| *is_set);
+    let refuse = set.fold(0, |all, (_, bit)| all | bit);
+    let mut meta = write.open_table(META).engine()?;
+    let old = meta.get(header::HEADER).engine()?;
+    let old = old.map(|row| Header::decode(row.value())).transpose()?;
+    let mut put = |name, row: &[u8]| meta.insert(name, row).engine().map(drop);
+    // A header that need not change may have fields of newer releases.
+    if old.as_ref().is_none_or(|old| old.refuse != refuse) {
+        let current = Header {
+            refuse,
+            ..old.unwrap_or(Header::CURRENT)
+        };
+        put(header::HEADER, &current.encode())?;
+    }
+    let schema = header::encode_meta(header::SCHEMA, &context.schema)?;
+    put(header::SCHEMA, &schema)?;
+    let self_test = header::encode_meta(header::SELF_TEST, &self_test(context)?)?;
+    put(header::SELF_TEST, &self_test)
 }
 
 /// Returns the fingerprint of the recipe, and a hash of the signatures that it makes of the test

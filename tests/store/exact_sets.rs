@@ -68,6 +68,17 @@ fn answers_like(store: &Store, texts: &Texts, asked: &[String]) {
         .map(|text| store.sketch_text(text).unwrap())
         .collect();
     let answers = snapshot.query(&signatures).run().unwrap();
+    let scanned = snapshot.query(&signatures).scan().run().unwrap();
+    let two = snapshot.query(&signatures).scan().limit(2).run().unwrap();
+    for ((text, all), two) in asked.iter().zip(&scanned).zip(&two) {
+        let expected = near(texts, text, 0.6);
+        let found = all
+            .iter()
+            .map(|found| (found.id().get(), found.similarity().unwrap()));
+        assert_eq!(found.collect::<Vec<_>>(), expected);
+        assert!(all.iter().all(|found| found.is_exact()));
+        assert!(two.iter().eq(all.iter().take(2)));
+    }
     for ((text, signature), answer) in asked.iter().zip(&signatures).zip(&answers) {
         let expected = near(texts, text, 0.6);
         let one = snapshot.query(signature).run().unwrap();
@@ -346,6 +357,144 @@ fn tell_versions_apart(builder: SchemaBuilder) {
         store.snapshot().unwrap().clusters().run().unwrap().count(),
         0
     );
+}
+
+/// Inserts texts under the keys 0, 1, 2 and so on.
+fn insert_keyed<'t>(store: &Store, texts: impl IntoIterator<Item = (usize, &'t String)>) {
+    let mut transaction = store.begin_write().unwrap();
+    for (number, text) in texts {
+        let signature = store.sketch_text(text).unwrap();
+        transaction
+            .insert(number.to_string().as_str(), &signature)
+            .unwrap();
+    }
+    transaction.commit().unwrap();
+}
+
+/// An estimating store of all texts but those of a few removed documents.
+fn estimating(place: &Place, schema: &Schema, all: &[String]) -> Texts {
+    let store = sealing_after(40)
+        .create(place.store(), schema.clone())
+        .unwrap();
+    let mut kept: Texts = all.iter().cloned().map(Some).collect();
+    for piece in all.chunks(32).enumerate() {
+        insert_keyed(&store, (piece.0 * 32..).zip(piece.1));
+    }
+    for id in [3, 30, 70, 149] {
+        assert!(store.remove(id.to_string().as_str()).unwrap().is_some());
+        kept[id as usize] = None;
+    }
+    let _ = store.close().unwrap();
+    kept
+}
+
+#[test]
+fn estimating_store_becomes_exact_from_its_texts() {
+    let minhash = MinHash::new(16).threshold(0.6).banding(16, 1);
+    let builder = Schema::builder().text(Text::words(1)).minhash(minhash);
+    let schema = builder.clone().build().unwrap();
+    let (place, all) = (Place::new(), texts(150));
+    let mut kept = estimating(&place, &schema, &all);
+    let rebanding = Rebanding::new().exact();
+    let exact = schema.rebanded(&rebanding).unwrap();
+    let sets_of = |texts: &mut dyn Iterator<Item = (usize, &String)>| {
+        let store = Store::in_memory(exact.clone()).unwrap();
+        insert_keyed(&store, texts);
+        store.snapshot().unwrap()
+    };
+    let reband = || Store::reband(place.store(), &rebanding);
+    let is_as_before = |path: &std::path::Path| {
+        let store = Store::open(path).unwrap();
+        assert!(!store.schema().is_exact());
+        assert_eq!(store.snapshot().unwrap().len(), 146);
+        let _ = store.close().unwrap();
+        check_clean(path);
+    };
+    let none = sets_of(&mut std::iter::empty());
+    // In the other order, with a text that the store never had.
+    let more = String::from("another text");
+    let mut reversed: Vec<(usize, &String)> = all.iter().chain([&more]).enumerate().collect();
+    reversed.reverse();
+    let whole = sets_of(&mut reversed.into_iter());
+    let part = sets_of(&mut all.iter().enumerate().filter(|(number, _)| *number != 77));
+    let mut edited = all.clone();
+    edited[77].push_str(" and more words that were added to this text later");
+    let other = sets_of(&mut edited.iter().enumerate());
+    let foreign = Store::in_memory(builder.seed(9).exact().build().unwrap()).unwrap();
+    let refusals = [
+        (reband(), "found none"),
+        (reband().sets_from(&none), "for 146 of 146: 0, 1, 2, 4,"),
+        (reband().sets_from(&part), "for 1 of 146: 77"),
+        (reband().sets_from(&other), "for 1 of 146: 77"),
+        (reband().sets_from(&foreign.snapshot().unwrap()), "seed"),
+    ];
+    for (reband, expected) in refusals {
+        let error = reband.run().unwrap_err();
+        assert!(matches!(&error, Error::InvalidParameter { .. }), "{error}");
+        assert!(error.to_string().contains(expected), "{error}");
+        is_as_before(&place.store());
+    }
+    // Interrupted, and cut off, at each step that is reported.
+    for stop in 0.. {
+        let (mut step, image) = (0, place.file("image.rsm"));
+        let done = reband().sets_from(&whole).on_progress(|_| {
+            step += 1;
+            if step <= stop {
+                return std::ops::ControlFlow::Continue(());
+            }
+            std::fs::copy(place.store(), &image).unwrap();
+            std::ops::ControlFlow::Break(())
+        });
+        match done.run() {
+            Ok(report) => {
+                assert!(report.is_rewritten && report.schema == exact);
+                break;
+            }
+            Err(error) => assert!(matches!(error, Error::Stopped { .. }), "{error}"),
+        }
+        is_as_before(&image);
+        is_as_before(&place.store());
+    }
+    check_clean(&place.store());
+    let store = sealing_after(40).open(place.store()).unwrap();
+    answers_like(&store, &kept, &all[..40]);
+    store
+        .insert("more", &store.sketch_text(&more).unwrap())
+        .unwrap();
+    kept.push(Some(more));
+    everywhere(&place, store, &kept, &all[..20]);
+    assert!(reband().sets_from(&whole).run().is_err()); // it is exact
+}
+
+#[test]
+fn estimating_store_becomes_exact_only_if_all_documents_have_keys() {
+    let minhash = MinHash::new(16).threshold(0.6).banding(16, 1);
+    let builder = Schema::builder().text(Text::words(1)).minhash(minhash);
+    let rebanding = Rebanding::new().exact();
+    // The kept hashes are the sets: no other store is needed.
+    let kept = builder.clone().containment(Containment::new(1).window(1));
+    for (builder, is_possible) in [(kept, true), (builder, false)] {
+        let (place, schema) = (Place::new(), builder.build().unwrap());
+        let store = Store::create(place.store(), schema.clone()).unwrap();
+        let page = store.sketch_text("a b c d").unwrap();
+        let id = store.insert(Document::without_key(), &page).unwrap();
+        let _ = store.close().unwrap();
+        let texts = Store::in_memory(schema.rebanded(&rebanding).unwrap()).unwrap();
+        let reband = Store::reband(place.store(), &rebanding);
+        if is_possible {
+            assert!(!reband.run().unwrap().is_rewritten);
+            check_clean(&place.store());
+            let store = Store::open(place.store()).unwrap();
+            let page = store.sketch_text("a b c d e").unwrap();
+            let found = store.snapshot().unwrap().query(&page).run().unwrap();
+            assert_eq!((found[0].id(), found[0].similarity()), (id, Some(0.8)));
+            assert!(found[0].is_exact());
+        } else {
+            let error = reband.sets_from(&texts.snapshot().unwrap()).run();
+            let error = error.unwrap_err().to_string();
+            assert!(error.contains("document 0, without a key"), "{error}");
+        }
+    }
 }
 
 #[test]

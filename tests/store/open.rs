@@ -7,7 +7,7 @@ use crate::common::small::{filled, schema, signature};
 use crate::common::{Place, sealing_after};
 use redb::{ReadableTable, TableDefinition};
 use resemblance::stats::FORMAT_VERSION;
-use resemblance::{Document, Error, Store};
+use resemblance::{Document, Error, MinHash, Schema, Store, Text};
 
 const META: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("meta");
 
@@ -132,6 +132,27 @@ fn rewrite(path: &Path, name: &str, change: impl FnOnce(Vec<u8>) -> Option<Vec<u
         }
     }
     write.commit().unwrap();
+}
+
+#[test]
+fn stores_with_sets_set_a_flag_that_other_builds_refuse() {
+    let place = Place::new();
+    let minhash = MinHash::new(16).threshold(0.5);
+    let exact = Schema::builder()
+        .text(Text::words(1))
+        .minhash(minhash)
+        .exact();
+    drop(Store::create(place.store(), exact.build().unwrap()).unwrap());
+    let path = place.store();
+    rewrite(&path, "header", |bytes| {
+        let expected = header(FORMAT_VERSION, 1, [0, 0, 1 << 9]);
+        assert_eq!(bytes, expected);
+        Some(expected)
+    });
+    Store::open(&path).unwrap();
+    // Flag and schema must agree.
+    rewrite(&path, "header", |_| Some(header(FORMAT_VERSION, 1, [0; 3])));
+    all_refuse(&path, |error| matches!(error, Error::Corrupt { .. }));
 }
 
 #[test]

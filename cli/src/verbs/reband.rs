@@ -1,6 +1,7 @@
 //! The verb `reband`.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::Args;
 use resemblance::Store;
@@ -8,15 +9,24 @@ use resemblance::report::BuildEstimate;
 use resemblance::schema::Rebanding;
 
 use crate::failure::{Failure, Outcome, Result};
-use crate::options::{FormatOptions, TableGroups};
+use crate::options::{CorpusOptions, FormatOptions, TableGroups};
 use crate::output::{BinarySize, Results, Value};
-use crate::session::{Context, bulk_options};
+use crate::session::{
+    Context, ScratchStore, StoreBuilding, bulk_options, fill, must_take_text, open_to_read,
+    resolve_corpus_to_store,
+};
+use resemblance_corpus::ContentRule;
 
 /// Index the documents of a store with other bands or tables
 ///
 /// Changes the threshold, recall, bands or SimHash tables of a store. The texts are not needed: the signatures in the
 /// store suffice and are kept as they are. Options that are not given keep their values, except that newly chosen bands
 /// get a recall of 0.95. Afterwards the store answers like one created with the new schema, which is printed.
+///
+/// With --exact, an estimating store becomes exact. The corpus must have the text of each document of the store under the
+/// same key, with the same options for keys and texts as when it was added; it may have more. If a document is missing
+/// there, or its text gives another signature, it is named and the store is unchanged: add the text to the corpus, or
+/// remove the document first. The texts are read into a store in --temp-dir.
 ///
 /// If the command is interrupted, the store is unchanged. No other process can use the store meanwhile. The file grows
 /// by the new postings, because the old ones are kept until the end; the command prints beforehand by how much. compact
@@ -28,12 +38,15 @@ use crate::session::{Context, bulk_options};
 Examples:
   resemblance reband seen.rsm --threshold 0.6
   resemblance reband seen.rsm --bands 20 --rows 5 --code-bits 48
+  resemblance reband seen.rsm --exact corpus.jsonl
   resemblance reband pages.rsm --max-distance 4 --expected-documents 100000000")]
 pub(crate) struct RebandArguments {
     /// The store
     pub(crate) store: PathBuf,
     #[command(flatten)]
     changes: RebandChanges,
+    #[command(flatten)]
+    options: CorpusOptions,
     #[command(flatten)]
     format: FormatOptions,
 }
@@ -68,6 +81,10 @@ struct RebandChanges {
     /// Expected number of documents, for which the tables are chosen
     #[arg(long, value_name = "N", alias = "expected")]
     expected_documents: Option<u64>,
+    /// Make the store exact (see create): read the sets of all its documents from this corpus. Without CORPUS, the
+    /// store must keep the hashes of all shingles for contain
+    #[arg(long, value_name = "CORPUS", num_args = 0..)]
+    exact: Option<Vec<PathBuf>>,
 }
 
 impl RebandChanges {
@@ -94,13 +111,25 @@ impl RebandChanges {
         if let Some(documents) = self.expected_documents {
             rebanding = rebanding.expected_documents(documents);
         }
+        if self.exact.is_some() {
+            rebanding = rebanding.exact();
+        }
         rebanding
     }
 }
 
 pub(crate) fn reband(context: &Context, arguments: &RebandArguments) -> Result<Outcome> {
     let rebanding = arguments.changes.rebanding();
+    let sets = read_sets(context, arguments, &rebanding)?;
+    let snapshot = sets
+        .as_ref()
+        .map(|sets| sets.store().snapshot())
+        .transpose()?;
     let reband = Store::reband(&arguments.store, &rebanding).bulk(bulk_options(context));
+    let reband = match &snapshot {
+        Some(snapshot) => reband.sets_from(snapshot),
+        None => reband,
+    };
     context.note(expectation(&reband.estimate()?));
     let name = arguments.store.display();
     let (done, stopped) = context.carry_out(reband);
@@ -121,6 +150,42 @@ pub(crate) fn reband(context: &Context, arguments: &RebandArguments) -> Result<O
     ];
     Results::print_one(arguments.format.layout(), &fields)?;
     Ok(Outcome::Done)
+}
+
+/// Reads the texts of an estimating store that becomes exact into a store that is removed after this
+/// run. `None` if no sets are needed.
+fn read_sets(
+    context: &Context,
+    arguments: &RebandArguments,
+    rebanding: &Rebanding,
+) -> Result<Option<ScratchStore>> {
+    let Some(corpora) = &arguments.changes.exact else {
+        return Ok(None);
+    };
+    let store = open_to_read(context, &arguments.store)?;
+    let schema = store.schema().rebanded(rebanding)?;
+    drop(store);
+    match (schema.has_sets(), corpora.is_empty()) {
+        (true, false) => must_take_text(&schema)?,
+        (false, true) => return Ok(None),
+        (true, true) => return Err(Failure::usage("--exact requires the corpus of the store")),
+        (false, false) => {
+            let message = "--exact takes no corpus here: the store has the hashes of all shingles";
+            return Err(Failure::usage(message));
+        }
+    }
+    let content = ContentRule::new(&schema, false);
+    let options = &arguments.options;
+    let corpus = Arc::new(resolve_corpus_to_store(
+        context, corpora, options, content, None,
+    )?);
+    let (scratch, filled) = ScratchStore::build_unnamed(context, |path| {
+        let folder = &context.temp_dir;
+        let building = StoreBuilding::begin(context, path, folder, &schema, options.skip_bad)?;
+        fill(context, &corpus, building, &schema, None)
+    })?;
+    context.counts(filled.tally.summary("texts", filled.totals));
+    Ok(Some(scratch))
 }
 
 fn expectation(estimate: &BuildEstimate) -> String {

@@ -891,6 +891,8 @@ def reband(
     rows: int | None = None,
     max_distance: int | None = None,
     expected_documents: int | None = None,
+    exact: bool = False,
+    sets_from: Snapshot | None = None,
     progress: _Callback | None = None,
 ) -> RebandReport: ...
 def repair(path: _Path, target: _Path, *, progress: _Callback | None = None) -> RepairReport: ...

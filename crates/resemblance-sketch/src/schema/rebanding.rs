@@ -13,7 +13,7 @@ const REBANDING: &str = "rebanding";
 ///
 /// The computation of signatures cannot change. It comprises the texts, the seed, the number of
 /// values, the width of fingerprints, and whether empty documents are near-duplicates of each
-/// other.
+/// other. Only sets of features can be [added](Self::exact).
 ///
 /// ```
 /// use resemblance_sketch::{MinHash, Rebanding, Schema};
@@ -32,6 +32,7 @@ pub struct Rebanding {
     max_distance: Option<u8>,
     tables: Option<Vec<(u8, u8)>>,
     expected_documents: Option<u64>,
+    is_exact: bool,
 }
 
 impl Rebanding {
@@ -139,9 +140,28 @@ impl Rebanding {
         self
     }
 
+    /// Makes the schema exact, as [`SchemaBuilder::exact`](crate::SchemaBuilder::exact) does.
+    /// Unless the kept hashes of containment are the sets, the rebanding needs the sets of all
+    /// documents.
+    ///
+    /// ```
+    /// # use resemblance_sketch::{MinHash, Rebanding, Schema};
+    /// let schema = Schema::builder().minhash(MinHash::new(128)).build()?;
+    /// let exact = schema.rebanded(&Rebanding::new().exact())?;
+    /// assert_eq!(exact, Schema::builder().minhash(MinHash::new(128)).exact().build()?);
+    /// assert!(exact.rebanded(&Rebanding::new().exact()).is_err()); // it is exact already
+    /// # Ok::<(), resemblance_sketch::SketchError>(())
+    /// ```
+    pub fn exact(mut self) -> Self {
+        self.is_exact = true;
+        self
+    }
+
     fn validate(&self, schema: &Schema) -> Result<()> {
         let expected = "at least one of threshold, recall, banding, code_bits, max_distance, \
-                        tables and expected_documents";
+                        tables, expected_documents and exact";
+        let becomes_exact = !(self.is_exact && schema.is_exact());
+        SketchError::require(becomes_exact, "exact", "true", "none: the schema is exact")?;
         SketchError::require(*self != Self::default(), REBANDING, "no change", expected)?;
         let banding = |(bands, rows)| format!("{bands} x {rows}");
         let tables = self.tables.as_ref().map(|groups| format!("{groups:?}"));
@@ -222,7 +242,11 @@ impl Schema {
             .unwrap_or(self.expected_documents);
         let minhash = self.minhash.map(|old| rebanding.minhash(old));
         let rebuilt = |old| rebanding.simhash(old, expected_documents);
+        let mut recipe = self.recipe.clone();
+        recipe.is_exact |= rebanding.is_exact;
+        recipe.validate()?;
         Ok(Self {
+            recipe,
             minhash: minhash.transpose()?,
             simhash: self.simhash.as_ref().map(rebuilt).transpose()?,
             expected_documents,
