@@ -36,7 +36,10 @@ pub(crate) fn compact(py: Python<'_>, path: PathBuf, progress: Callback) -> Repo
         let compact = StoreOptions::new().compact(path);
         compact.on_progress(link.callback()).run()
     })?;
-    object! { py, reports.CompactReport, report { size_before_bytes, size_after_bytes } }
+    object! {
+        py, reports.CompactReport,
+        report { size_before_bytes, size_after_bytes, length_before_bytes, length_after_bytes }
+    }
 }
 
 /// Reindexes the documents of a closed store with different bands or tables, from the stored
@@ -129,7 +132,8 @@ pub(crate) fn check_report<'py>(py: Python<'py>, report: &CheckReport) -> Report
 pub(crate) fn stats_object<'py>(py: Python<'py>, stats: &Stats) -> Report<'py> {
     object!(py, reports.Stats,
         stats { documents, next_id, memtable_documents, dead_rows, dead_bytes, file_bytes,
-            allocated_bytes, compact_gain_bytes, bytes_per_document },
+            allocated_bytes, compact_gain_bytes,
+            compact_length_gain_bytes, bytes_per_document },
         runs: stats.runs.len(),
     )
 }

@@ -36,6 +36,10 @@ pub struct CompactReport {
     pub size_before_bytes: u64,
     /// Bytes on disk after.
     pub size_after_bytes: u64,
+    /// The length of the file before, including holes.
+    pub length_before_bytes: u64,
+    /// The length of the file after.
+    pub length_after_bytes: u64,
 }
 
 impl Report for CompactReport {
@@ -57,15 +61,17 @@ fn compact_file(
 ) -> Result<CompactReport> {
     let options = &options.alone();
     let file = &options.file_options();
+    let may_write = may_write(path, options)?;
+    // Measured before anything is opened for writing, which lengthens the file.
+    let (length_before_bytes, size_before_bytes) = file_size(path, file)?;
     // Merging and moving would give damaged pages good checksums, and moving does not even end
     // where the records of free pages are damaged.
-    if may_write(path, options)? {
+    if may_write {
         verify_pages(path, file, |done, total| {
             watch.report(Phase::VerifyingPages, done, total)
         })?;
     }
     let store = Arc::new(state::open(path, &options.written_at_once())?);
-    let (_, size_before_bytes) = file_size(path, file)?;
     let mut merging = Merging {
         phase: Phase::FinishingMerges,
         done: 0,
@@ -79,13 +85,15 @@ fn compact_file(
         passes += 1;
         watch.report(Phase::MovingPages, passes, None)
     })?;
-    let (_, size_after_bytes) = file_size(path, file)?;
+    let (length_after_bytes, size_after_bytes) = file_size(path, file)?;
     let message =
         format_args!("compacted: {size_before_bytes} bytes before, {size_after_bytes} now");
     events::debug(UPKEEP, path, message);
     Ok(CompactReport {
         size_before_bytes,
         size_after_bytes,
+        length_before_bytes,
+        length_after_bytes,
     })
 }
 

@@ -17,12 +17,12 @@ use crate::write::writer::Writer;
 
 /// Bytes of the rows that are read together: about 64 pages of them. Bounds the memory, except for a
 /// single row that is larger.
-const WINDOW_BYTES: usize = 64 * 4_096;
+pub(crate) const WINDOW_BYTES: usize = 64 * 4_096;
 
 /// The minimum share of dropped rows, as one in this number, for which all pages of a window are
 /// rewritten. With fewer dropped rows, only the pages that contain them are rewritten, and keep the
 /// gaps.
-const DENSE_SHARE: usize = 16;
+pub(crate) const DENSE_SHARE: usize = 16;
 
 /// Number of postings of each lane that a document's rows count as in the pace of merges. With
 /// fewer a commit would free more pages, which cannot be reused before the next one; with more the

@@ -87,6 +87,7 @@ fn of_rows(mut stats: Stats) -> Stats {
     stats.file_bytes = 0;
     stats.allocated_bytes = 0;
     stats.compact_gain_bytes = 0;
+    stats.compact_length_gain_bytes = 0;
     stats.bytes_per_document = 0.0;
     stats.filter_cache_bytes = 0;
     stats.block_cache_bytes = 0;

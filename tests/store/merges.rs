@@ -7,7 +7,9 @@ use crate::common::sample::{one_in, trials};
 use crate::common::{Place, check_clean, insert_all, stats};
 use redb::{ReadableDatabase, ReadableTable, TableDefinition};
 use resemblance::stats::MergeStats;
-use resemblance::{Document, DocumentId, Error, MinHash, Schema, Signature, Store, StoreOptions};
+use resemblance::{
+    Document, DocumentId, Error, EvictPolicy, MinHash, Schema, Signature, Store, StoreOptions,
+};
 
 const LANES: u64 = 21;
 
@@ -423,29 +425,101 @@ fn a_deleted_document_without_rows_is_damage() {
     assert!(matches!(error, Some(Error::Corrupt { .. })), "{error:?}");
 }
 
-/// A compaction frees what `stats` predicts, except for what the engine keeps.
-#[test]
-fn stats_show_what_compact_would_free() {
-    let place = Place::new();
-    let store = options().create(place.store(), schema()).unwrap();
-    insert(&store, 0..20_000);
+/// The number of documents of a store that is compacted.
+const DOCUMENTS: u64 = 9_000;
+
+/// A change of such a store.
+type Change = fn(&Store);
+
+fn remove_keys(store: &Store, numbers: impl Iterator<Item = u64>) {
     let mut transaction = store.begin_write().unwrap();
-    for number in (0..20_000u64).filter(|number| number % 3 > 0) {
+    for number in numbers {
         assert!(transaction.remove(number.to_le_bytes()).unwrap().is_some());
     }
     transaction.commit().unwrap();
-    let expected = stats(&store).compact_gain_bytes;
-    drop(store);
-    let size = |path| {
-        let store = Store::open(path).unwrap();
-        stats(&store).allocated_bytes
-    };
-    let before = size(place.store());
-    Store::compact(place.store()).run().unwrap();
-    let gained = before - size(place.store());
-    assert!(expected > before / 4, "{expected} of {before}");
-    assert!(
-        gained.abs_diff(expected) < before / 5,
-        "{gained}, expected {expected} of {before}"
-    );
+}
+
+/// A compaction frees what `stats` predicts, on the disk and in the length of the file, up to a
+/// thirtieth of the file and 128 KiB.
+#[test]
+fn stats_show_what_compact_would_free() {
+    let changes: [(&str, Change); 9] = [
+        ("nothing", |_| ()),
+        ("two thirds", |it| {
+            remove_keys(it, (0..DOCUMENTS).filter(|number| number % 3 > 0))
+        }),
+        ("few", |it| remove_keys(it, (0..DOCUMENTS).step_by(40))),
+        ("adjacent", |it| remove_keys(it, 2_000..7_000)),
+        ("all", |it| remove_keys(it, 0..DOCUMENTS)),
+        ("touch", |it| {
+            let mut transaction = it.begin_write().unwrap();
+            for number in (0..DOCUMENTS).step_by(3) {
+                assert!(
+                    transaction
+                        .touch(number.to_le_bytes(), 5)
+                        .unwrap()
+                        .is_some()
+                );
+            }
+            transaction.commit().unwrap();
+        }),
+        ("evict", |it| {
+            let policy = EvictPolicy::KeepNewest(5_000);
+            assert_eq!(it.evict(policy).run().unwrap().evicted, 4_000);
+        }),
+        ("upsert", |it| {
+            let numbers = (0..DOCUMENTS).step_by(4);
+            let mut transaction = it.begin_write().unwrap();
+            for number in numbers {
+                let signature = signature(number + 50_000);
+                transaction
+                    .upsert(number.to_le_bytes(), &signature)
+                    .unwrap();
+            }
+            transaction.commit().unwrap();
+        }),
+        ("merges", |it| {
+            insert(it, DOCUMENTS..DOCUMENTS + 2_000);
+            while !stats(it).merges.is_empty() {
+                it.touch(1u64.to_le_bytes(), 7).unwrap();
+            }
+        }),
+    ];
+    let openings = [(false, false), (false, true), (true, false)];
+    for ((name, change), (shared, is_read)) in changes.into_iter().zip(openings.into_iter().cycle())
+    {
+        let name = format!("{name}, shared: {shared}, read: {is_read}");
+        let place = Place::new();
+        let options = options().shared_writers(shared);
+        let store = options.create(place.store(), schema()).unwrap();
+        insert(&store, 0..DOCUMENTS);
+        let _ = store.close().unwrap();
+        let store = options.open(place.store()).unwrap();
+        change(&store);
+        let reader = is_read.then(|| Store::open_read_only(place.store()).unwrap());
+        let snapshot = reader.as_ref().map(|reader| reader.snapshot().unwrap());
+        let _ = store.close().unwrap();
+        drop((snapshot, reader));
+        let before = stats(&Store::open_read_only(place.store()).unwrap());
+        let report = Store::compact(place.store()).run().unwrap();
+        assert_eq!(report.length_before_bytes, before.file_bytes, "{name}");
+        assert_eq!(report.size_before_bytes, before.allocated_bytes, "{name}");
+        let gained = |before: u64, after: u64| before.saturating_sub(after);
+        let length = gained(before.file_bytes, report.length_after_bytes);
+        let disk = gained(before.allocated_bytes, report.size_after_bytes);
+        let bound = before.file_bytes / 30 + (128 << 10);
+        let expected = (before.compact_length_gain_bytes, before.compact_gain_bytes);
+        assert!(
+            length.abs_diff(expected.0) <= bound,
+            "{name}: {length}, {expected:?}"
+        );
+        assert!(
+            disk.abs_diff(expected.1) <= bound,
+            "{name}: {disk}, {expected:?}"
+        );
+        if !shared && !is_read {
+            let unwritten = gained(before.file_bytes, before.allocated_bytes);
+            assert!(unwritten <= (1 << 20).max(before.file_bytes / 32), "{name}");
+        }
+    }
 }

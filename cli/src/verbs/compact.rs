@@ -12,7 +12,8 @@ use crate::session::Context;
 
 /// Make a store's file as small as it can be
 ///
-/// Columns: size_before_bytes, size_after_bytes (space taken on disk). No other process can use the store meanwhile, so
+/// Columns: size_before_bytes, size_after_bytes (space taken on disk), length_before_bytes, length_after_bytes (of the
+/// file, which is longer than its size on disk if it has holes). No other process can use the store meanwhile, so
 /// --shared-writers can also change whether processes take turns in writing it.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -54,6 +55,14 @@ pub(crate) fn compact(context: &Context, arguments: &CompactArguments) -> Result
     let fields = [
         ("size_before_bytes", Value::Count(report.size_before_bytes)),
         ("size_after_bytes", Value::Count(report.size_after_bytes)),
+        (
+            "length_before_bytes",
+            Value::Count(report.length_before_bytes),
+        ),
+        (
+            "length_after_bytes",
+            Value::Count(report.length_after_bytes),
+        ),
     ];
     Results::print_one(arguments.format.layout(), &fields)?;
     Ok(Outcome::Done)

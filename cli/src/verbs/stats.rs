@@ -207,7 +207,7 @@ fn headline(store: &Store, stats: &Stats) -> String {
 }
 
 /// The meanings of the store's measures, in the order of [`summary`].
-const MEANINGS: [&str; 10] = [
+const MEANINGS: [&str; 11] = [
     "in the store now",
     "that bands and tables were chosen for; beyond them, see reband",
     "the id of the next document: the number of documents ever added",
@@ -215,7 +215,8 @@ const MEANINGS: [&str; 10] = [
     "removed, but in the file until a merge or compact drops them",
     "length of the file; it may have holes",
     "taken on disk",
-    "about what compact would free",
+    "about what compact would free on disk",
+    "about how much shorter compact would make the file, with its holes",
     "content and bookkeeping of all tables, divided by the documents",
     "1 if several processes take turns in writing it, else 0",
 ];
@@ -231,6 +232,7 @@ fn summary(store: &Store, stats: &Stats) -> Section<'static> {
         Value::Count(stats.file_bytes),
         Value::Count(stats.allocated_bytes),
         Value::Count(stats.compact_gain_bytes),
+        Value::Count(stats.compact_length_gain_bytes),
         Value::Number(stats.bytes_per_document),
         Value::Count(store.has_shared_writers().into()),
     ];
@@ -239,7 +241,8 @@ fn summary(store: &Store, stats: &Stats) -> Section<'static> {
         name: "store",
         title: String::new(),
         measures: "documents expected_documents next_id memtable_documents dead_rows file_bytes \
-                   allocated_bytes compact_gain_bytes bytes_per_document shared_writers",
+                   allocated_bytes compact_gain_bytes compact_length_gain_bytes bytes_per_document \
+                   shared_writers",
         rows: vec![SectionRow { item, values }],
     }
 }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use redb::{
     ConcurrencyMode, Database, ReadOnlyDatabase, ReadTransaction, ReadableDatabase,
@@ -187,20 +188,26 @@ impl RedbFile {
 
     /// Closes the file, which truncates it after its last page. If a considerable part of the file
     /// was never written, moves the last pages to free room at lower offsets, which costs about as
-    /// much as writing them did.
+    /// much as writing them did. Leaves the pages where they are if another handle has the file
+    /// open, or if several processes may write it.
     ///
     /// # Errors
     /// The errors of [`close`](Self::close) and [`open`](Self::open).
     pub fn close_packed(self, path: &Path, options: &FileOptions) -> Result<()> {
         let has_peers = self.has_peers;
         self.close()?;
-        // Packing needs exclusive access, for which other processes would have to wait.
+        // Packing needs exclusive access, for which other processes would have to wait. Writers that
+        // take turns open the file too often for that.
         if has_peers || !is_sparse(path, options)? {
             return Ok(());
         }
-        match Self::open(path, options) {
+        let at_once = FileOptions {
+            wait: Duration::ZERO,
+            ..options.alone()
+        };
+        match Self::open(path, &at_once) {
             Ok(file) => file.pack(|| Ok(())),
-            // Another process has opened the file meanwhile. This handle has closed it properly.
+            // Another process has the file open. This handle has closed it properly.
             Err(EngineError::Locked { .. }) => Ok(()),
             Err(error) => Err(error),
         }

@@ -161,6 +161,8 @@ class CompactReport:
 
     size_before_bytes: int
     size_after_bytes: int
+    length_before_bytes: int
+    length_after_bytes: int
 
 
 @dataclass(frozen=True)
@@ -246,6 +248,7 @@ class Stats:
     file_bytes: int
     allocated_bytes: int
     compact_gain_bytes: int
+    compact_length_gain_bytes: int
     bytes_per_document: float
 
 

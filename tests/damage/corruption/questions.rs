@@ -58,6 +58,7 @@ fn without_sizes(mut stats: Stats) -> Stats {
     stats.file_bytes = 0;
     stats.allocated_bytes = 0;
     stats.compact_gain_bytes = 0;
+    stats.compact_length_gain_bytes = 0;
     stats
 }
 
