@@ -8,11 +8,14 @@ use std::thread::ScopedJoinHandle;
 use std::time::Instant;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, BinaryArray, Float64Array};
-use arrow_schema::{ArrowError, DataType};
+use arrow_array::{
+    Array, ArrayRef, BinaryArray, Float32Array, Float64Array, TimestampMicrosecondArray,
+    TimestampNanosecondArray,
+};
+use arrow_schema::{ArrowError, DataType, Field};
 use pyo3::exceptions::{PyException, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyIterator, PyString};
+use pyo3::types::{PyFrozenSet, PyIterator, PySet, PyString};
 use pyo3_arrow::error::PyArrowError;
 use pyo3_arrow::{PyArray, PyArrayReader};
 use resemblance::{Error, Signature};
@@ -20,7 +23,8 @@ use resemblance_corpus::verification::SketchedText;
 use resemblance_corpus::{column_keys, column_values};
 
 use crate::errors::{OrRaise, invalid, invalid_parameter};
-use crate::keys::{Key, key_object};
+use crate::keys::{Key, key_object, listed_key, several};
+use crate::python::class;
 use crate::schema::{Schema, SchemaParts};
 use crate::signature;
 use crate::waiting::{PATIENCE, lock, released};
@@ -83,18 +87,37 @@ type Arrays = Box<dyn Iterator<Item = Result<ArrayRef, ArrowError>> + Send>;
 
 /// Returns the arrays of an object with Arrow's interface, or `None` for another object. Dictionary
 /// arrays are replaced by their values.
-fn arrow_arrays(object: &Bound<'_, PyAny>) -> PyResult<Option<Arrays>> {
+fn arrow_arrays(parameter: &str, object: &Bound<'_, PyAny>) -> PyResult<Option<Arrays>> {
     if object.hasattr("__arrow_c_stream__")? {
+        let is_polars = object.get_type().module()?.to_str()?.starts_with("polars");
+        let object = match is_polars {
+            true => &class(object.py(), "corpus", "_of_polars")?.call1((object,))?,
+            false => object,
+        };
         let reader: PyArrayReader = object.extract().map_err(|e| of_value(object.py(), e))?;
+        check_extension(parameter, &*reader.field_ref()?)?;
         let arrays = reader.into_reader()?;
         return Ok(Some(Box::new(arrays.map(|array| column_values(&array?)))));
     }
     if object.hasattr("__arrow_c_array__")? {
         let array: PyArray = object.extract().map_err(|e| of_value(object.py(), e))?;
+        check_extension(parameter, array.field())?;
         let array = column_values(array.array());
         return Ok(Some(Box::new(std::iter::once(array))));
     }
     Ok(None)
+}
+
+/// Refuses types of other programs that are numbers in Arrow alone, such as the periods of pandas.
+fn check_extension(parameter: &str, field: &Field) -> PyResult<()> {
+    match field.extension_type_name() {
+        Some(name) if field.data_type().is_integer() => {
+            let message =
+                format!("{parameter}: found the type {name}, expected strings or numbers");
+            Err(PyTypeError::new_err(message))
+        }
+        _ => Ok(()),
+    }
 }
 
 pub(crate) fn arrow_error(error: ArrowError) -> PyErr {
@@ -124,14 +147,16 @@ pub(crate) struct ArrowBatches {
 impl ArrowBatches {
     #[new]
     fn create(table: &Bound<'_, PyAny>, text: String, key: Option<String>) -> PyResult<Self> {
-        match arrow_arrays(table)?.map(Mutex::new) {
+        match arrow_arrays("table", table)?.map(Mutex::new) {
             Some(arrays) => Ok(Self {
                 arrays,
                 text,
                 key,
                 rows: AtomicUsize::new(0),
             }),
-            None => Err(PyTypeError::new_err("this is no Arrow table")),
+            None => Err(PyTypeError::new_err(
+                "table: found an object without Arrow's interface",
+            )),
         }
     }
 
@@ -149,15 +174,27 @@ impl ArrowBatches {
             return Ok(Some((PyArray::from_array_ref(array), None)));
         };
         let before = self.rows.fetch_add(table.len(), Ordering::Relaxed);
+        let column = |name: &str| {
+            let mut fields = (0..)
+                .zip(table.fields())
+                .filter(|(_, it)| it.name() == name);
+            let Some((place, field)) = fields.next() else {
+                return Ok(None);
+            };
+            check_extension(name, field)?;
+            match fields.next() {
+                None => Ok(Some(table.column(place))),
+                Some(_) => Err(invalid(py, "column", format!("several {name:?}"), "one")),
+            }
+        };
         let missing = |name: &str| {
             let names = table.column_names().join(", ");
             invalid(py, "column", format!("{name:?}"), names)
         };
-        let texts = table.column_by_name(&self.text);
-        let texts =
-            column_values(texts.ok_or_else(|| missing(&self.text))?).map_err(arrow_error)?;
+        let texts = column(&self.text)?.ok_or_else(|| missing(&self.text))?;
+        let texts = column_values(texts).map_err(arrow_error)?;
         let keys = match &self.key {
-            Some(name) => match table.column_by_name(name) {
+            Some(name) => match column(name)? {
                 Some(column) => Some(key_column(py, name, column, before)?),
                 // Ids need not be there, unless their column is named.
                 None if name == "id" => None,
@@ -173,11 +210,24 @@ impl ArrowBatches {
 /// Texts, and keys if there are any.
 type ArrowRows = (PyArray, Option<PyArray>);
 
-/// Returns the key for a float, as the tool makes it for a number, or `None` for a float that is
-/// not a number.
+/// Returns the key for a number of a kind, as the tool makes it: `"double"`, `"float"`, or `"ns"` or
+/// `"us"` since 1970. Returns `None` for a float that is not a number.
 #[pyfunction]
-pub(crate) fn float_key(py: Python<'_>, number: f64) -> PyResult<Option<Key>> {
-    let column: ArrayRef = Arc::new(Float64Array::from(vec![number]));
+pub(crate) fn number_key(
+    py: Python<'_>,
+    kind: &str,
+    number: &Bound<'_, PyAny>,
+) -> PyResult<Option<Key>> {
+    let column: ArrayRef = match kind {
+        "ns" => Arc::new(TimestampNanosecondArray::from(vec![
+            number.extract::<i64>()?,
+        ])),
+        "us" => Arc::new(TimestampMicrosecondArray::from(vec![
+            number.extract::<i64>()?,
+        ])),
+        "float" => Arc::new(Float32Array::from(vec![number.extract::<f32>()?])),
+        _ => Arc::new(Float64Array::from(vec![number.extract::<f64>()?])),
+    };
     let made = column_keys("key", &column);
     let mut keys = made.map_err(|(_, bad)| invalid(py, "key", bad, "strings or numbers"))?;
     Ok(keys.pop().flatten().map(Key))
@@ -357,14 +407,10 @@ impl<'py> Source<'py> {
                 next: 0,
             });
         }
-        if documents.is_instance_of::<PyString>() || documents.is_instance_of::<PyBytes>() {
-            let text = "many documents are a list or another iterable, and not one str or bytes";
-            return Err(PyTypeError::new_err(text));
-        }
-        if let Some(arrays) = arrow_arrays(documents)? {
+        if let Some(arrays) = arrow_arrays("documents", documents)? {
             return Ok(Self::Arrow { arrays, rest: None });
         }
-        Ok(Self::Items(documents.try_iter()?))
+        Ok(Self::Items(several("documents", documents)?))
     }
 
     /// Returns some documents, up to a number of documents or of bytes.
@@ -483,6 +529,7 @@ pub(crate) fn optional_texts(array: &ArrayRef) -> PyResult<Vec<Option<&str>>> {
         DataType::Utf8 => Ok(array.as_string::<i32>().iter().collect()),
         DataType::LargeUtf8 => Ok(array.as_string::<i64>().iter().collect()),
         DataType::Utf8View => Ok(array.as_string_view().iter().collect()),
+        DataType::Null => Ok(vec![None; array.len()]),
         other => {
             let text = format!("texts are an Arrow column of strings, and not of {other}");
             Err(PyTypeError::new_err(text))
@@ -505,6 +552,7 @@ fn optional_binaries(array: &ArrayRef) -> PyResult<Vec<Option<&[u8]>>> {
     match array.data_type() {
         DataType::Binary => Ok(array.as_binary::<i32>().iter().collect()),
         DataType::LargeBinary => Ok(array.as_binary::<i64>().iter().collect()),
+        DataType::BinaryView => Ok(array.as_binary_view().iter().collect()),
         _ => {
             let texts = optional_texts(array)?.into_iter();
             Ok(texts.map(|text| text.map(str::as_bytes)).collect())
@@ -529,7 +577,7 @@ pub(crate) fn arrow_list<'py>(
     column: &Bound<'py, PyAny>,
 ) -> PyResult<Vec<Option<Bound<'py, PyAny>>>> {
     let py = column.py();
-    let Some(arrays) = arrow_arrays(column)? else {
+    let Some(arrays) = arrow_arrays("column", column)? else {
         return Err(PyTypeError::new_err("this is no Arrow column"));
     };
     let mut all = Vec::new();
@@ -542,10 +590,19 @@ pub(crate) fn arrow_list<'py>(
     Ok(all)
 }
 
+/// Converts an item at a position.
+type Convert<'py, T> = fn(&'static str, usize, &Bound<'py, PyAny>) -> PyResult<T>;
+
 /// Values that accompany documents, such as keys: one for each document, passed in the same steps.
 pub(crate) enum Beside<'py, T> {
     Nothing,
-    Items(&'static str, Bound<'py, PyIterator>),
+    Items {
+        name: &'static str,
+        items: Bound<'py, PyIterator>,
+        /// The number of items read.
+        read: usize,
+        convert: Convert<'py, T>,
+    },
     Ready(&'static str, std::vec::IntoIter<T>),
 }
 
@@ -554,7 +611,7 @@ impl<'py> Beside<'py, Option<Key>> {
         let Some(keys) = keys else {
             return Ok(Self::Nothing);
         };
-        if let Some(arrays) = arrow_arrays(keys)? {
+        if let Some(arrays) = arrow_arrays("keys", keys)? {
             let mut all = Vec::new();
             for next in arrays {
                 let array = next.map_err(arrow_error)?;
@@ -567,18 +624,41 @@ impl<'py> Beside<'py, Option<Key>> {
             }
             return Ok(Self::Ready("keys", all.into_iter()));
         }
-        Self::values("keys", Some(keys))
+        Self::items("keys", keys, |_, place, key| listed_key(key, place))
     }
 }
 
-impl<'py, T> Beside<'py, T>
-where
-    T: for<'a> FromPyObject<'a, 'py>,
-{
-    pub(crate) fn values(name: &'static str, values: Option<&Bound<'py, PyAny>>) -> PyResult<Self> {
+impl<'py, T> Beside<'py, T> {
+    fn items(
+        name: &'static str,
+        values: &Bound<'py, PyAny>,
+        convert: Convert<'py, T>,
+    ) -> PyResult<Self> {
+        if values.is_instance_of::<PySet>() || values.is_instance_of::<PyFrozenSet>() {
+            let text = format!("{name}: found a set, which has no order, expected a list");
+            return Err(PyTypeError::new_err(text));
+        }
+        Ok(Self::Items {
+            name,
+            items: several(name, values)?,
+            read: 0,
+            convert,
+        })
+    }
+
+    pub(crate) fn values(name: &'static str, values: Option<&Bound<'py, PyAny>>) -> PyResult<Self>
+    where
+        T: for<'a> FromPyObject<'a, 'py>,
+    {
         match values {
             None => Ok(Self::Nothing),
-            Some(values) => Ok(Self::Items(name, values.try_iter()?)),
+            Some(values) => Self::items(name, values, |name, place, item| {
+                item.extract().map_err(Into::into).map_err(|reason: PyErr| {
+                    let py = item.py();
+                    let message = format!("{name}: {} at position {place}", reason.value(py));
+                    PyErr::from_type(reason.get_type(py), message)
+                })
+            }),
         }
     }
 
@@ -586,15 +666,17 @@ where
     pub(crate) fn next(&mut self, py: Python<'py>, count: usize) -> PyResult<Option<Vec<T>>> {
         let (name, found) = match self {
             Self::Nothing => return Ok(None),
-            Self::Items(name, items) => {
-                let items = items.take(count).map(|item| {
-                    let item = item?;
-                    item.extract().map_err(Into::into).map_err(|reason: PyErr| {
-                        let message = format!("{name}: {}", reason.value(py));
-                        PyErr::from_type(reason.get_type(py), message)
-                    })
-                });
-                (*name, items.collect::<PyResult<Vec<T>>>()?)
+            Self::Items {
+                name,
+                items,
+                read,
+                convert,
+            } => {
+                let items = (*read..).zip(items.take(count));
+                let found = items.map(|(place, item)| convert(name, place, &item?));
+                let found = found.collect::<PyResult<Vec<T>>>()?;
+                *read += found.len();
+                (*name, found)
             }
             Self::Ready(name, items) => (*name, items.take(count).collect()),
         };
@@ -609,7 +691,7 @@ where
     pub(crate) fn end(&mut self, py: Python<'py>) -> PyResult<()> {
         let (name, is_over) = match self {
             Self::Nothing => return Ok(()),
-            Self::Items(name, items) => (*name, items.next().transpose()?.is_none()),
+            Self::Items { name, items, .. } => (*name, items.next().transpose()?.is_none()),
             Self::Ready(name, items) => (*name, items.next().is_none()),
         };
         if is_over {

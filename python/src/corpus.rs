@@ -19,7 +19,7 @@ use crate::answers::Match;
 use crate::batches::threads_or_all;
 use crate::errors::{OrRaise, invalid};
 use crate::joins::BY;
-use crate::keys::Key;
+use crate::keys::{Key, several};
 use crate::lease::{Held, Holder, Lease, OpenFile};
 use crate::progress::Callback;
 use crate::python::{Report, choice, class, given, object};
@@ -148,7 +148,7 @@ pub(crate) fn merge<'py>(
     threads: Option<usize>,
     progress: Callback,
 ) -> Report<'py> {
-    let paths = shards.try_iter()?.map(|path| path?.extract());
+    let paths = several("shards", shards)?.map(|path| path?.extract());
     let shards = paths.collect::<PyResult<Vec<PathBuf>>>()?;
     let options = bulk_options(py, memory_bytes, temp_dir, threads, duplicate_keys)?;
     await_stopped(py)?;

@@ -1,5 +1,8 @@
 //! Errors of the library as exceptions of `resemblance.errors`.
 
+use std::io::ErrorKind;
+use std::path::Path;
+
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -47,6 +50,20 @@ pub(crate) fn invalid(
     exception(py, &invalid_parameter(parameter, found, expected))
 }
 
+/// The exception for a file that cannot be created or opened.
+pub(crate) fn file_error(py: Python<'_>, path: &Path, source: std::io::Error) -> PyErr {
+    let path = path.to_owned();
+    let error = match source.kind() {
+        ErrorKind::AlreadyExists => Error::AlreadyExists { path },
+        ErrorKind::NotFound => Error::NotFound { path },
+        _ => Error::Io {
+            action: format!("opening {}", path.display()),
+            source,
+        },
+    };
+    exception(py, &error)
+}
+
 /// Turns a result of the library into one of Python.
 pub(crate) trait OrRaise<T> {
     fn or_raise(self, py: Python<'_>) -> PyResult<T>;
@@ -73,7 +90,11 @@ fn message(error: &Error) -> String {
                  docs/python/several-processes.md"
             )
         }
-        _ => error.to_string(),
+        // The name in Rust is not that in Python.
+        _ => error.to_string().replace(
+            "its `signature_of_values` takes",
+            "Signature.from_minhash(values, schema=...) takes",
+        ),
     }
 }
 

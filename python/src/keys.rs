@@ -7,7 +7,9 @@ use std::borrow::Cow;
 
 use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyIterator, PyString};
+use pyo3::types::{PyByteArray, PyBytes, PyIterator, PyMapping, PyMemoryView, PyString};
+
+use crate::python::class;
 
 /// The encoding that preserves Python's own file names.
 const ESCAPED: (&str, &str) = ("utf-8", "surrogateescape");
@@ -40,15 +42,47 @@ impl<'py> FromPyObject<'_, 'py> for Key {
     }
 }
 
-/// Iterates over the features of a set. A string does not count as a set of its characters.
+/// Iterates over the values of a parameter that takes several. A text is not its characters, bytes
+/// are not numbers, a mapping is not its keys, and an open file is not its lines.
+#[pyfunction]
+pub(crate) fn several<'py>(
+    parameter: &str,
+    values: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyIterator>> {
+    let is_one = values.is_instance_of::<PyString>()
+        || values.is_instance_of::<PyBytes>()
+        || values.is_instance_of::<PyByteArray>()
+        || values.is_instance_of::<PyMemoryView>();
+    let advice = if is_one {
+        "; make a list of a single one"
+    } else if values.cast::<PyMapping>().is_ok() {
+        "; list(it.values()) has its values, and list(it) its keys"
+    } else if values.hasattr("readline")? {
+        "; read_files() reads files, and a generator may strip the ends of lines"
+    } else if values.hasattr("__iter__")? || values.hasattr("__getitem__")? {
+        return values.try_iter();
+    } else {
+        ""
+    };
+    let found = values.get_type().name()?;
+    Err(PyTypeError::new_err(format!(
+        "{parameter}: found {found}, expected a list or another iterable{advice}"
+    )))
+}
+
+/// Iterates over the features of a set.
 pub(crate) fn features_of<'py>(set: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyIterator>> {
-    if set.is_instance_of::<PyString>() || set.is_instance_of::<PyBytes>() {
-        let found = set.get_type().name()?;
-        let text =
-            format!("features: found one {found}, expected a list or another iterable of them");
-        return Err(PyTypeError::new_err(text));
+    several("features", set)
+}
+
+/// A key of a list by the rule for a column: strings, bytes and numbers are keys, and so are times.
+/// `place` is its position.
+pub(crate) fn listed_key(value: &Bound<'_, PyAny>, place: usize) -> PyResult<Option<Key>> {
+    if let Ok(key) = value.extract() {
+        return Ok(key);
     }
-    set.try_iter()
+    let key = class(value.py(), "corpus", "_key")?.call1((value, place))?;
+    key.extract()
 }
 
 impl Key {

@@ -38,7 +38,7 @@ mod _native {
     #[pymodule_export]
     use crate::{
         answers::{Match, Matches, Novelty, Record, Upserted},
-        batches::{ArrowBatches, arrow_list, float_key},
+        batches::{ArrowBatches, arrow_list, number_key},
         corpus::{
             BulkBuild, Deduplicator, TemporaryCorpus, banding_choice, evaluate_sample, merge,
             table_choice,
@@ -50,6 +50,7 @@ mod _native {
         },
         files::CorpusFiles,
         joins::{Cluster, Clusters, Pair, Pairs},
+        keys::several,
         maintain::{check, compact, reband, repair},
         reads::Records,
         repeats::RepeatedParts,

@@ -11,7 +11,7 @@ use resemblance_corpus::verification::{FeatureSets, verify_exact};
 
 use crate::answers::{Matches, Record};
 use crate::batches::{Batches, signature_of};
-use crate::errors::{OrRaise, invalid};
+use crate::errors::{OrRaise, file_error, invalid};
 use crate::joins::{Clusters, Pairs, bounds, family};
 use crate::keys::{Key, optional_key};
 use crate::lease::{Lease, OpenFile};
@@ -443,7 +443,7 @@ impl Reads {
     #[pyo3(signature = (path, *, progress=None))]
     fn export<'py>(&self, py: Python<'py>, path: PathBuf, progress: Callback) -> Report<'py> {
         let snapshot = self.snapshot(py)?;
-        let file = create_private(&path)?;
+        let file = create_private(&path).map_err(|e| file_error(py, &path, e))?;
         let report = in_background(py, progress, move |link| {
             let result = snapshot.export(&file).on_progress(link.callback()).run();
             let synced = file.sync_all();

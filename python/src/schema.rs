@@ -14,7 +14,7 @@ use resemblance_corpus::HtmlExtractor;
 
 use crate::batches::{Batches, in_shares, sketch, threads_or_all};
 use crate::errors::{OrRaise, invalid, invalid_parameter};
-use crate::keys::{Key, features_of};
+use crate::keys::{Key, features_of, several};
 use crate::python::{choice, given, number, object, optional_number};
 use crate::signature::{Signature, Signatures};
 use crate::waiting::released;
@@ -403,7 +403,7 @@ impl Schema {
         let (py, sketcher) = (slf.py(), &slf.get().parts.sketcher);
         let threads = threads_or_all(py, threads)?;
         let mut signatures = Vec::new();
-        let mut rest = sets.try_iter()?;
+        let mut rest = several("sets", sets)?;
         loop {
             // Features are hashed at once, so that their bytes need not be kept.
             let mut together = Vec::new();

@@ -8,6 +8,7 @@ use pyo3::types::{PyBytes, PyList, PySlice, PyTuple, PyType};
 use resemblance::Error;
 
 use crate::errors::{OrRaise, invalid};
+use crate::keys::several;
 use crate::python::at;
 use crate::schema::Schema;
 use crate::waiting::released;
@@ -304,12 +305,16 @@ pub(crate) struct Signatures {
     /// The schema that made them, or `None` if the caller passed the values.
     #[pyo3(get)]
     schema: Option<Py<Schema>>,
+    /// The number of MinHash values of each, if no signature shows it.
+    columns: Option<usize>,
 }
 
 impl Signatures {
     pub(crate) fn new(all: Vec<resemblance::Signature>, schema: Py<Schema>) -> Self {
+        let minhash = schema.get().parts.schema.minhash();
         Self {
             all,
+            columns: minhash.map(|minhash| minhash.values().into()),
             schema: Some(schema),
         }
     }
@@ -344,6 +349,7 @@ impl Signatures {
         Ok(Self {
             all: all.collect::<Result<_, _>>().or_raise(class.py())?,
             schema: schema.map(|schema| schema.clone().unbind()),
+            columns: Some(rows.ncols()),
         })
     }
 
@@ -365,7 +371,11 @@ impl Signatures {
             })?;
             array.as_array().iter().map(|it| made(*it)).collect()
         };
-        Ok(Self { all, schema: None })
+        Ok(Self {
+            all,
+            schema: None,
+            columns: None,
+        })
     }
 
     /// Makes signatures from the bytes that `to_bytes` returned, by a schema.
@@ -377,7 +387,7 @@ impl Signatures {
     ) -> PyResult<Self> {
         let codec = &schema.get().parts.codec;
         let mut all = Vec::new();
-        for next in rows.try_iter()? {
+        for next in several("rows", rows)? {
             let row = next?;
             let bytes: &[u8] = row.extract().map_err(|_| {
                 let expected = "bytes, as to_bytes() of signatures returns them";
@@ -403,8 +413,11 @@ impl Signatures {
     /// The MinHash values, one row for each signature, or `None` without MinHash.
     #[getter]
     fn minhash<'py>(&self, py: Python<'py>) -> PyResult<Option<Values<'py>>> {
-        let first = self.all.first().and_then(|first| first.minhash());
-        let Some(columns) = first.map(<[u32]>::len) else {
+        let columns = match self.all.first() {
+            Some(first) => first.minhash().map(<[u32]>::len),
+            None => self.columns,
+        };
+        let Some(columns) = columns else {
             return Ok(None);
         };
         let mut values = Vec::with_capacity(columns * self.all.len());
@@ -422,8 +435,12 @@ impl Signatures {
     /// The SimHash fingerprints of 64 bits, or `None` without SimHash.
     #[getter]
     fn simhash<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyArray1<u64>>>> {
-        let first = self.all.first().and_then(|first| first.fingerprint());
-        if first.is_none() {
+        let has_fingerprints = match (self.all.first(), &self.schema) {
+            (Some(first), _) => first.fingerprint().is_some(),
+            (None, Some(schema)) => schema.get().parts.schema.simhash().is_some(),
+            (None, None) => self.columns.is_none(),
+        };
+        if !has_fingerprints {
             return Ok(None);
         }
         let mut fingerprints = Vec::with_capacity(self.all.len());
@@ -454,6 +471,7 @@ impl Signatures {
             let picked = Self {
                 all: picked,
                 schema: self.schema_ref(py),
+                columns: self.columns,
             };
             return Ok(Bound::new(py, picked)?.into_any());
         }

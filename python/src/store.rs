@@ -12,7 +12,7 @@ use resemblance::{DocumentId, EvictPolicy, ExistingKeys, StoreOptions, StoredDoc
 use crate::answers::{Novelty, Upserted};
 use crate::batches::signature_of;
 use crate::corpus::Deduplicator;
-use crate::errors::{invalid, invalid_parameter};
+use crate::errors::{file_error, invalid, invalid_parameter};
 use crate::keys::{Key, optional_key};
 use crate::lease::{Lease, OpenFile};
 use crate::progress::Callback;
@@ -429,7 +429,7 @@ impl Store {
     ) -> Report<'py> {
         let rule = choice(py, "existing_keys", existing_keys, &EXISTING_KEYS)?;
         let store = self.handle.get(py)?;
-        let file = std::fs::File::open(path)?;
+        let file = std::fs::File::open(&path).map_err(|e| file_error(py, &path, e))?;
         let _passage = self.gate.pass(py)?;
         let report = in_background(py, progress, move |link| {
             let import = store.import(file).existing_keys(rule).if_new(if_new);

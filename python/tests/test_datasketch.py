@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
+import datetime
 import decimal
+import enum
+import gc
 import gzip
 import json
 import os
+import pathlib
 import pickle
 import random
 import threading
+import uuid
 from collections.abc import Hashable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -228,6 +235,12 @@ def test_candidates_share_a_band_and_not_a_bucket_alone() -> None:
     for number, other in enumerate(others):
         lsh.insert(number, other)
     assert lsh.query(first) == []
+    # As many equal values as a band has, but not those of one band.
+    chosen = rows[alike[0]]
+    chosen[33:] = rows[0, 33:]
+    lsh.insert("spread", MinHash(hashvalues=chosen, scheme="affine32"))
+    assert (chosen == rows[0]).sum() > lsh.r
+    assert lsh.query(first) == []
     lsh.insert("first", first)
     assert lsh.query(first) == ["first"]
 
@@ -261,6 +274,7 @@ def test_equal_keys_are_one_key() -> None:
     a, b, _ = minhashes(3)
     lsh = MinHashLSH(0.5, 64)
     word, same_word = "".join(["ab", "c"]), "".join(["a", "bc"])
+    noon = datetime.datetime(2026, 1, 1, 12, tzinfo=datetime.timezone.utc)
     equal: list[tuple[Hashable, Hashable]] = [
         ((word, word), (word, same_word)),
         (1, 1.0),
@@ -268,6 +282,20 @@ def test_equal_keys_are_one_key() -> None:
         (True, np.int64(1)),
         (decimal.Decimal("0.5"), 0.5),
         (frozenset("xyz"), frozenset("zyx")),
+        (frozenset([0, 8]), frozenset([8, 0])),
+        (float("inf"), np.float64("inf")),
+        ((float("-inf"), 1), (decimal.Decimal("-Infinity"), np.True_)),
+        (1 + 2j, np.complex128(1 + 2j)),
+        (complex("inf"), np.float32("inf")),
+        (b"ab", memoryview(b"ab")),
+        (range(0), range(5, 5)),
+        (range(0, 5, 3), range(0, 6, 3)),
+        (range(3, 4), range(3, 9, 7)),
+        (noon, noon.astimezone(datetime.timezone(datetime.timedelta(hours=5)))),
+        ((noon.replace(tzinfo=None), "x"), (noon.replace(tzinfo=None, fold=1), "x")),
+        (datetime.timedelta(1), datetime.timedelta(hours=24)),
+        (uuid.UUID(int=5), uuid.UUID(int=5, is_safe=uuid.SafeUUID.safe)),
+        (pathlib.Path("a/b"), pathlib.PurePath("a", "b")),
         ((None, ("x", (3, b"y"))), (None, ("x", (3.0, b"y")))),
     ]
     for one, other in equal:
@@ -277,12 +305,127 @@ def test_equal_keys_are_one_key() -> None:
             lsh.insert(other, b)
         assert other in lsh and lsh.query(a) == [other]
         lsh.remove(other)
-    for kept in (None, (), ("a", 1.5, None), float("inf"), 2**70, np.str_("x"), "\udc80", 1 + 2j):
+    class Color(enum.Enum):
+        RED = ["a"]
+
+    globals()["Color"] = Color
+    Color.__qualname__ = "Color"
+    for kept in (None, (), ("a", 1.5, None), float("inf"), 2**70, np.str_("x"), "\udc80", 1 + 2j, Color.RED, int):
         lsh.insert(kept, a)
         assert lsh.query(a) == [kept] == list(lsh.keys)
         lsh.remove(kept)
     lsh.insert((1, "1"), a)
     assert ("1", 1) not in lsh and ("1", "1") not in lsh and (1, 1) not in lsh
+
+
+def test_keys_of_pandas_are_those_of_python() -> None:
+    pd = pytest.importorskip("pandas")
+    a, b, _ = minhashes(3)
+    lsh = MinHashLSH(0.5, 64)
+    for one, other in (
+        (datetime.datetime(2026, 1, 1), pd.Timestamp("2026-01-01")),
+        (pd.Timestamp("2026-01-01", tz="Europe/Berlin"), pd.Timestamp("2025-12-31 23:00", tz="UTC")),
+        (datetime.timedelta(1), pd.Timedelta("1D")),
+    ):
+        assert one == other
+        lsh.insert(one, a)
+        with pytest.raises(ValueError, match="exists"):
+            lsh.insert(other, b)
+        assert lsh.query(a) == [other]
+        lsh.remove(other)
+    for refused in (pd.Timestamp("2026-01-01 00:00:00.000000001"), pd.Timedelta(1), pd.NaT):
+        with pytest.raises(TypeError, match="key: found"):
+            lsh.insert(refused, a)
+
+
+def test_keys_that_cannot_be_compared_are_refused() -> None:
+    @dataclasses.dataclass(frozen=True)
+    class Point:
+        x: int
+        note: str = dataclasses.field(default="", compare=False)
+
+    minhash = minhashes(1)[0]
+    lsh = MinHashLSH(0.5, 64)
+    for key in (Point(1), (1, Point(1)), object(), np.datetime64("2026-01-01"), np.timedelta64(5, "s"), len):
+        with pytest.raises(TypeError, match="key: found .*, expected text, bytes"):
+            lsh.insert(key, minhash)
+    unhashable: Any
+    for unhashable in ([], {}, (1, []), set(), bytearray(b"a")):
+        with pytest.raises(TypeError, match="unhashable"):
+            lsh.insert(unhashable, minhash)
+        with pytest.raises(TypeError, match="unhashable"):
+            unhashable in lsh
+    assert lsh.is_empty()
+
+
+def test_minhashes_without_a_scheme_are_those_of_old_releases(path: Path) -> None:
+    """datasketch before 2.0 has one scheme, and no name of it."""
+
+    class Old:
+        def __init__(self, minhash: MinHash) -> None:
+            self.seed, self.hashvalues = minhash.seed, minhash.hashvalues
+
+        def __len__(self) -> int:
+            return len(self.hashvalues)
+
+    made = {
+        (scheme, seed): MinHash.bulk([[b"a", b"b"]], num_perm=64, seed=seed, scheme=scheme)[0]
+        for scheme in ("affine32", "legacy")
+        for seed in (1, 2)
+    }
+    with MinHashLSH(0.5, 64, path=path) as lsh:
+        lsh.insert("a", Old(made["legacy", 1]))
+    with MinHashLSH(0.5, 64, path=path) as lsh:
+        assert lsh.query(Old(made["legacy", 1])) == lsh.query(made["legacy", 1]) == ["a"]
+        for other in (made["affine32", 1], made["legacy", 2], Old(made["legacy", 2])):
+            with pytest.raises(ValueError, match="minhash: found scheme .*, expected scheme 'legacy' and seed 1"):
+                lsh.query(other)
+            with pytest.raises(ValueError, match="expected scheme 'legacy' and seed 1"):
+                lsh.insert("b", other)
+
+
+def test_weighted_sets_of_one_dimension_are_compared(path: Path) -> None:
+    wide, narrow = (WeightedMinHashGenerator(dim, 64) for dim in (30, 20))
+    one, other = wide.minhash(range(30)), narrow.minhash(range(20))
+    with pytest.raises(ValueError, match="dimensions"):
+        one.jaccard(other)
+    assert pickle.loads(pickle.dumps(one)).copy() == one
+    for _ in range(2):
+        with MinHashLSH(0.5, 64, path=path) as lsh:
+            lsh.insert("a", one, check_duplication=False)
+            assert lsh.query(one) == ["a"]
+            with pytest.raises(ValueError, match="dimension 20, expected .* dimension 30"):
+                lsh.query(other)
+            with pytest.raises(ValueError, match="dimension 20, expected .* dimension 30"):
+                lsh.insert("b", other)
+    with MinHashLSH(0.5, 64, path=path) as lsh:
+        with pytest.raises(ValueError, match="dimension 20, expected .* dimension 30"):
+            lsh.query(other)
+        # The dimension of those of datasketch is not known.
+        unknown = wide.minhash(range(30))
+        unknown.dim = None
+        lsh.insert("c", unknown)
+        assert sorted(map(str, lsh.query(unknown))) == ["a", "c"]
+        with pytest.raises(ValueError, match="dimension 20"):
+            lsh.insert("b", other)
+        for key in ("a", "c"):
+            lsh.remove(key)
+        lsh.insert("b", other)
+        assert lsh.query(other) == ["b"]
+
+
+def test_indexes_of_other_functions_are_not_merged() -> None:
+    made = [MinHash.bulk([[b"a", b"b"]], num_perm=64, seed=seed)[0] for seed in (1, 2)]
+    indexes = [MinHashLSH(0.5, 64) for _ in made]
+    for lsh, minhash in zip(indexes, made):
+        lsh.insert("a", minhash)
+    with pytest.raises(ValueError, match="cannot merge MinHashLSH of .* seed 1 and .* seed 2"):
+        indexes[0].merge(indexes[1])
+    indexes[0].remove("a")
+    indexes[0].merge(indexes[1])
+    assert indexes[0].query(made[1]) == ["a"]
+    with pytest.raises(ValueError, match="seed 1, expected .* seed 2"):
+        indexes[0].insert("b", made[0])
 
 
 def test_an_index_takes_one_scheme_and_seed_also_when_it_is_reopened(path: Path) -> None:
@@ -316,9 +459,13 @@ def test_many_small_indexes_take_no_files() -> None:
     minhash = minhashes(1)[0]
     before = len(os.listdir("/proc/self/fd")) if Path("/proc/self/fd").exists() else 0
     indexes = [MinHashLSH(0.5, 64) for _ in range(200)]
-    for number, lsh in enumerate(indexes):
+    forests = [MinHashLSHForest(64) for _ in range(200)]
+    for number, (lsh, forest) in enumerate(zip(indexes, forests)):
         lsh.insert(number, minhash)
+        forest.add(number, minhash)
+        forest.index()
     assert all(lsh.query(minhash) == [number] for number, lsh in enumerate(indexes))
+    assert all(forest.query(minhash, 1) == [number] for number, forest in enumerate(forests))
     if before:
         assert len(os.listdir("/proc/self/fd")) - before < 50
 
@@ -334,3 +481,59 @@ def test_a_large_index_moves_to_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
     folder = lsh.store.path.parent
     lsh.close()
     assert not folder.exists()
+
+
+def test_an_index_is_read_while_it_moves_to_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_index, "_IN_MEMORY", 600)
+    sets = minhashes(1200)
+    lsh = MinHashLSH(0.5, 64)
+    for number in range(500):
+        lsh.insert(number, sets[number])
+    keys, store = iter(lsh.keys), lsh.store
+    found = [next(keys)]
+    for number in range(500, 1200):
+        lsh.insert(number, sets[number])
+    assert lsh.store.path.exists() and lsh.store is not store
+    assert set(found) | set(keys) == set(range(500))
+    # A query of another thread may have the store of before.
+    assert store.query(sets[3].signature(), threshold=0.0, accept_lower_recall=True)
+
+
+def test_buckets_are_counted_while_sets_are_removed() -> None:
+    sets = minhashes(400)
+    lsh = MinHashLSH(0.5, 64)
+    with lsh.insertion_session() as session:
+        for number, minhash in enumerate(sets):
+            session.insert(number, minhash)
+    barrier = threading.Barrier(2)
+
+    def remove() -> None:
+        barrier.wait()
+        for number in range(0, 400, 2):
+            lsh.remove(number)
+
+    thread = threading.Thread(target=remove, daemon=True)
+    thread.start()
+    barrier.wait()
+    while thread.is_alive():
+        assert 200 <= sum(lsh.get_counts()[0].values()) <= 400
+    thread.join()
+    assert sum(lsh.get_counts()[0].values()) == 200
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="descriptors are not listed")
+def test_indexes_that_are_dropped_have_no_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_index, "_IN_MEMORY", 4)
+    sets = minhashes(8)
+    before = len(os.listdir("/proc/self/fd"))
+    folders = []
+    for _ in range(100):
+        lsh = MinHashLSH(0.5, 64)
+        for number, minhash in enumerate(sets):
+            lsh.insert(number, minhash)
+        assert next(iter(lsh.keys)) == 0
+        folders.append(lsh.store.path.parent)
+    del lsh
+    gc.collect()
+    assert len(os.listdir("/proc/self/fd")) - before < 20
+    assert not any(folder.exists() for folder in folders)

@@ -114,6 +114,17 @@ def interruptible() -> None:
 def test_ctrl_c(call: str, path: Path, schema: rs.Schema) -> None:
     with rs.Store.create(path, schema) as store:
         store.insert_many(texts(1_000), [f"k{i}" for i in range(1_000)])
+    # Tests run beside others, which may delay one attempt.
+    took = [seconds_until_interrupted(call, path)]
+    while min(took) >= 0.5 and len(took) < 3:
+        took.append(seconds_until_interrupted(call, path))
+    assert min(took) < 0.5, took
+    with rs.Store.open(path) as store:
+        assert len(store) >= 1_000 and store.check()
+        assert all(f"k{i}" in store for i in range(1_000))
+
+
+def seconds_until_interrupted(call: str, path: Path) -> float:
     program = PROGRAM.format(
         tests=str(Path(__file__).parent), folder=str(path.parent), call=call
     )
@@ -129,11 +140,7 @@ def test_ctrl_c(call: str, path: Path, schema: rs.Schema) -> None:
     took = time.monotonic() - begun
     child.wait()
     assert line == "interrupted\n"
-    # Half a second on a quiet machine; tests run beside others.
-    assert took < 1.5, took
-    with rs.Store.open(path) as store:
-        assert len(store) >= 1_000 and store.check()
-        assert all(f"k{i}" in store for i in range(1_000))
+    return took
 
 
 def test_a_file_can_be_opened_after_a_call_that_was_interrupted(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import io
 import pickle
+import re
 import subprocess
 import sys
 import threading
@@ -258,7 +259,7 @@ def test_all_or_nothing(store: rs.Store) -> None:
         store.insert_many(["a", "b"], ["only one"])
     with pytest.raises(rs.InvalidParameterError, match="keys"):
         store.insert_many(["a"], ["one", "two"])
-    with pytest.raises(TypeError, match="not one str"):
+    with pytest.raises(TypeError, match="documents: found str, expected a list"):
         store.insert_many("a text")
     with pytest.raises(TypeError, match="a key is str or bytes"):
         store.insert(7, TEXT)  # type: ignore[arg-type]
@@ -616,7 +617,7 @@ def test_many_sets_of_features_are_sketched_at_once(schema: rs.Schema) -> None:
     # One string is no set of its characters.
     for text in ("abc", b"abc"):
         for call in (schema.sketch_features, lambda s: schema.sketch_features_many([s]), lambda s: rs.exact.jaccard(s, s)):
-            with pytest.raises(TypeError, match="features: found one (str|bytes), expected a list"):
+            with pytest.raises(TypeError, match="features: found (str|bytes), expected a list"):
                 call(text)  # type: ignore[arg-type]
 
 
@@ -625,11 +626,13 @@ def test_values_that_do_not_fit_name_their_parameter(store: rs.Store) -> None:
         ({"stamps": ["x"]}, "stamps: "),
         ({"stamps": [-1]}, "stamps: "),
         ({"payloads": ["x"]}, "payloads: "),
-        ({"keys": [3]}, "keys: a key is str or bytes"),
+        ({"keys": [[3]]}, "key: found list at position 0, expected a string, a number or a time"),
     ]
     for values, message in refused:
         with pytest.raises((TypeError, OverflowError), match=message):
             store.insert_many(["a"], **values)
+    with pytest.raises(TypeError, match="stamps: .* at position 3000"):
+        store.insert_many(["a"] * 3_001, stamps=[*range(3_000), "x"])  # type: ignore[list-item]
     one, many = rs.Signature, rs.Signatures
     array: Any = np.ones((2, 3))
     misfits: list[tuple[Callable[[], object], str]] = [
@@ -651,6 +654,34 @@ def test_values_that_do_not_fit_name_their_parameter(store: rs.Store) -> None:
         assert raised.value.parameter and raised.value.found and raised.value.expected
     assert "payload=b''" in str(inspect.signature(rs.Store.insert))
     assert "payload=b''" in str(inspect.signature(rs.Transaction.upsert))
+
+
+def test_arrays_of_no_signatures_have_columns(schema: rs.Schema) -> None:
+    none = schema.sketch_many([])
+    for empty in (none, none[:0], schema.sketch_many(["a"])[1:], rs.Signatures.from_minhash(np.zeros((0, 128), np.uint32))):
+        assert empty.minhash is not None and empty.minhash.shape == np.asarray(empty).shape == (0, 128)
+        assert empty.simhash is None and len(pickle.loads(pickle.dumps(empty))) == 0
+        assert pickle.loads(pickle.dumps(empty)).minhash.shape == (0, 128)
+    both = rs.Schema(text=rs.Text.words(2), minhash=rs.MinHash(64), simhash=rs.SimHash())
+    fingerprints = rs.Schema(text=rs.Text.words(2), simhash=rs.SimHash())
+    for empty in (fingerprints.sketch_many([]), rs.Signatures.from_simhash(np.zeros(0, np.uint64))):
+        assert empty.minhash is None
+        assert empty.simhash is not None and empty.simhash.shape == np.asarray(empty).shape == (0,)
+    assert both.sketch_many([]).minhash.shape == (0, 64)  # type: ignore[union-attr]
+    assert both.sketch_many([]).simhash.shape == (0,)  # type: ignore[union-attr]
+
+
+def test_errors_of_files_name_them(store: rs.Store, tmp_path: Path) -> None:
+    existing, missing, inside = tmp_path / "existing", tmp_path / "missing", tmp_path / "existing" / "x"
+    existing.write_text("kept")
+    for call in (store.export, store.backup):
+        with pytest.raises(rs.AlreadyExistsError, match=re.escape(str(existing))):
+            call(existing)
+        with pytest.raises(rs.ResemblanceError, match=re.escape(str(inside))):
+            call(inside)
+    with pytest.raises(rs.NotFoundError, match=re.escape(str(missing))):
+        store.import_(missing)
+    assert existing.read_text() == "kept"
 
 
 def test_signed_fingerprints_are_the_same_bits() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import Field
+from datetime import date
 from types import TracebackType
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias, final, overload
 
@@ -46,7 +47,7 @@ _Path: TypeAlias = str | os.PathLike[str]
 _Key: TypeAlias = str | bytes
 _Document: TypeAlias = str | Signature
 _Documents: TypeAlias = Iterable[_Document] | Signatures | _ArrowStream | _ArrowArray
-_Keys: TypeAlias = Iterable[_Key | None] | _ArrowStream | _ArrowArray
+_Keys: TypeAlias = Iterable[_Key | float | date | None] | _ArrowStream | _ArrowArray
 _By: TypeAlias = Literal["minhash", "simhash", "any", "both"]
 _Callback: TypeAlias = Callable[[Progress], object]
 
@@ -857,7 +858,8 @@ class CorpusFiles(Iterator[tuple[list[str | None], list[str | None]]]):
     ) -> CorpusFiles: ...
     def __next__(self) -> tuple[list[str | None], list[str | None]]: ...
 
-def float_key(number: float) -> str | None: ...
+def number_key(kind: str, number: float) -> str | None: ...
+def several(parameter: str, values: object) -> Iterator[Any]: ...
 def arrow_list(column: _ArrowStream | _ArrowArray) -> list[Any]: ...
 def spans_of_texts(a: str, b: str, text: Text) -> SharedSpans: ...
 def explanation_of_texts(a: str, b: str, schema: Schema) -> Explanation: ...

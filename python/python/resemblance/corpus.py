@@ -3,7 +3,8 @@
 A corpus is one of these:
 
 - an iterable of texts (or `Signature` objects), such as a list or a generator; it is read once;
-- an iterable of `(key, text)` tuples, or of mappings such as `{"id": ..., "text": ...}`;
+- an iterable of `(key, text)` tuples, or of mappings such as `{"id": ..., "text": ...}` or named
+  tuples with such fields; all items have the form of the first;
 - a column: a pyarrow array, a pandas, polars or DuckDB one, NumPy strings;
 - a table: pyarrow, pandas, polars (lazy frames too), DuckDB, `datasets` (streamed ones too), or a
   mapping of columns. `text` and `key` name the columns; others are ignored;
@@ -12,9 +13,10 @@ A corpus is one of these:
   files, text files and folders of them, plain or compressed.
 
 Positions count its documents from 0. The key of a document is its `id` if it has one. If you set
-another `key`, every document must have it; `key=None` ignores ids. A key is a string or a number. Keys
-must be different, but a document may have none. A document without a text is an error; with
-`nulls="skip"` it is skipped, and is in no pair, cluster or store.
+another `key`, every document must have it; `key=None` ignores ids. A key is a string, bytes, a number or
+a time, in every container: a time is written in UTC, and bytes in a column of a table as hexadecimal
+digits, as those of files. Keys must be different, but a document may have none. A document without a
+text is an error; with `nulls="skip"` it is skipped, and is in no pair, cluster or store.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import date, timezone
 from decimal import Decimal
 from itertools import chain, islice
 from numbers import Integral, Real
@@ -49,7 +52,8 @@ from ._native import (
     arrow_list,
     banding_choice,
     evaluate_sample,
-    float_key,
+    number_key,
+    several,
 )
 from .errors import InvalidParameterError
 from .reports import BandingChoice, BulkReport, Evaluation, Progress
@@ -119,8 +123,8 @@ def read_files(
 
 
 def _files(paths: Any, text: str, key: str | None, nulls: _Nulls, table: str | None = None) -> CorpusFiles:
-    several = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
-    return CorpusFiles(several, text, key, table=table, skip_nulls=nulls == "skip")
+    listed = [paths] if isinstance(paths, (str, os.PathLike)) else list(several("paths", paths))
+    return CorpusFiles(listed, text, key, table=table, skip_nulls=nulls == "skip")
 
 
 _Batch = tuple[Any, "list[str | bytes | None] | Any | None"]
@@ -145,8 +149,6 @@ def _batches(corpus: Any, text: str, key: str | None, nulls: _Nulls) -> Iterator
 def _unchecked(corpus: Any, text: str, key: str | None, nulls: _Nulls) -> Iterator[_Batch]:
     if isinstance(corpus, (str, os.PathLike)):
         yield from _files(corpus, text, key, nulls)
-    elif isinstance(corpus, (bytes, bytearray, memoryview)):
-        raise TypeError("corpus: found bytes, expected documents, or the path of a file")
     elif isinstance(corpus, Signatures):
         yield corpus, None
     elif isinstance(corpus, Mapping):
@@ -161,14 +163,16 @@ def _unchecked(corpus: Any, text: str, key: str | None, nulls: _Nulls) -> Iterat
     elif hasattr(corpus, "__arrow_c_stream__") or hasattr(corpus, "__arrow_c_array__"):
         yield from _arrow(ArrowBatches(corpus, text, key))
     else:
-        items = iter(corpus)
+        items = several("corpus", corpus)
         together = _LISTED_TOGETHER if isinstance(corpus, (list, tuple)) else _TOGETHER
         batch = list(islice(items, together))
         if batch and isinstance(batch[0], os.PathLike):
             yield from _files(chain(batch, items), text, key, nulls)
             return
+        form, position = _form(batch[0], text, key) if batch else None, 0
         while batch:
-            yield _split(batch, text, key)
+            yield _split(batch, position, form, text, key)
+            position += len(batch)
             batch = list(islice(items, together))
 
 
@@ -178,7 +182,10 @@ def _named(names: Iterable[Any], text: str, key: str | None) -> list[str]:
     wanted = [text] if key is None or (key == "id" and key not in found) else [text, key]
     for name in wanted:
         if name not in found:
-            raise _invalid("column", ", ".join(map(str, found)), f"{name!r} as well")
+            shown = ", ".join(map(str, found[:20])) + (" and more" if len(found) > 20 else "")
+            raise _invalid("column", shown, f"{name!r} as well")
+        if found.count(name) > 1:
+            raise _invalid("column", f"several {name!r}", "one")
     return wanted
 
 
@@ -216,6 +223,15 @@ def _frame(frame: Any, text: str, key: str | None) -> Iterator[_Batch]:
     yield from _columns({name: chosen[name].__iter__() for name in names}, text, key)
 
 
+def _of_polars(values: Any) -> Any:
+    """A frame or a column without the type Null, which polars exports in a form that others refuse."""
+    import polars as pl
+
+    if isinstance(values, pl.DataFrame):
+        return values.cast({pl.Null: pl.String})
+    return values.cast(pl.String) if values.dtype == pl.Null else values
+
+
 def _columns(columns: Mapping[str, Any], text: str, key: str | None) -> Iterator[_Batch]:
     """A mapping of names to columns."""
     names = _named(columns, text, key)
@@ -230,23 +246,47 @@ def _columns(columns: Mapping[str, Any], text: str, key: str | None) -> Iterator
         yield parts[0], parts[1] if len(parts) > 1 else None
 
 
-def _split(batch: list[Any], text: str, key: str | None) -> _Batch:
-    first = batch[0]
-    if isinstance(first, tuple):
-        return [item[1] for item in batch], [item[0] for item in batch]
+def _form(first: Any, text: str, key: str | None) -> str | None:
+    """What the items of an iterable are, by the first: named tuples, as `itertuples` of pandas makes
+    them, mappings, tuples, or, if it is `None`, documents.
+    """
+    if isinstance(first, tuple) and text in getattr(first, "_fields", ()):
+        _named(first._fields, text, key)  # type: ignore[attr-defined, unused-ignore]
+        return "a named tuple"
     if isinstance(first, Mapping):
         _named(first, text, key)
-        documents = [item.get(text) for item in batch]
-        if key is None or (key == "id" and not any("id" in item for item in batch)):
-            return documents, None
-        return documents, [item.get(key) if key == "id" else item[key] for item in batch]
-    return batch, None
+        return "a mapping"
+    return "(key, text)" if isinstance(first, tuple) else None
+
+
+def _split(batch: list[Any], position: int, form: str | None, text: str, key: str | None) -> _Batch:
+    """The documents of items of one form, and their keys."""
+    if form is None:
+        return batch, None
+    documents, keys = [], []
+    for place, item in enumerate(batch, position):
+        if form == "(key, text)":
+            fits = isinstance(item, tuple) and len(item) == 2
+            own, document = item if fits else (None, None)
+        else:
+            fields = item._asdict() if form == "a named tuple" and hasattr(item, "_asdict") else item
+            fits = isinstance(fields, Mapping)
+            if fits and key is not None and key != "id" and key not in fields:
+                raise _invalid("documents", f"no {key!r} at position {place}", "one in every document")
+            own, document = (fields.get(key), fields.get(text)) if fits else (None, None)
+        if not fits:
+            found = f"{len(item)} values" if isinstance(item, tuple) else type(item).__name__
+            raise TypeError(f"documents: found {found} at position {place}, expected {form} as at the first")
+        documents.append(document)
+        keys.append(own)
+    return documents, None if key is None else keys
 
 
 def _is_null(value: Any) -> bool:
     # Of pandas a missing value may be a float that is no number, or a special object.
     is_nan = isinstance(value, (float, np.floating, Decimal)) and math.isnan(value)
-    return value is None or is_nan or type(value).__name__ == "NAType"
+    is_no_time = isinstance(value, np.datetime64) and bool(np.isnat(value))
+    return value is None or is_nan or is_no_time or type(value).__name__ in ("NAType", "NaTType")
 
 
 def _number(found: Any) -> int | float | Decimal | None:
@@ -279,11 +319,25 @@ def _key(found: Any, position: int) -> str | bytes | None:
         return found
     if _is_null(found):
         return None
+    if isinstance(found, (date, np.datetime64)):
+        return _time_key(found)
     number = None if isinstance(found, (bool, np.bool_)) else _number(found)
     if number is None:
         kind = type(found).__name__
-        raise TypeError(f"key: found {kind} at position {position}, expected a string or a number")
-    return float_key(number) if isinstance(number, float) else str(number)
+        raise TypeError(f"key: found {kind} at position {position}, expected a string, a number or a time")
+    if isinstance(number, float):
+        return number_key("float" if isinstance(found, np.float32) else "double", number)
+    return str(number)
+
+
+def _time_key(found: Any) -> str | None:
+    """A time in UTC. One without a zone counts as UTC."""
+    if getattr(found, "tzinfo", None) is not None:
+        found = found.astimezone(timezone.utc).replace(tzinfo=None)
+    # That of pandas has nanoseconds.
+    moment = found.to_datetime64() if hasattr(found, "to_datetime64") else np.datetime64(found)
+    unit = "ns" if np.datetime_data(moment.dtype)[0] == "ns" else "us"
+    return number_key(unit, int(moment.astype(f"datetime64[{unit}]").astype(np.int64)))
 
 
 def _key_bytes(key: str | bytes | None) -> bytes | None:
@@ -715,7 +769,7 @@ def _keep_rule(keep: Any, documents: int, positions: list[int]) -> Any:
     if isinstance(keep, str):
         return keep
     scores: list[int | float | Decimal | None] = []
-    for position, score in enumerate(keep):
+    for position, score in enumerate(several("keep", keep)):
         # Those of a column of pyarrow are objects of its own.
         value = score.as_py() if hasattr(score, "as_py") else score
         number = None if _is_null(value) else _number(value)

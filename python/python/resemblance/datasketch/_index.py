@@ -45,15 +45,25 @@ def signature_of(minhash: Any, count: int | None = None) -> Signature:
 
 
 def mark_of(minhash: Any) -> int:
-    """The scheme and the seed as the stamp of a document; 0 if they are not known."""
-    scheme = "weighted" if minhash.hashvalues.ndim == 2 else getattr(minhash, "scheme", None)
+    """The scheme, the seed, and the dimension of weighted sets as the stamp of a document; 0 if they are
+    not known. That of datasketch before 2.0 has no scheme, and is `legacy`.
+    """
+    scheme = "weighted" if minhash.hashvalues.ndim == 2 else getattr(minhash, "scheme", "legacy")
     number = next((number for number, name in _SCHEMES.items() if name == scheme), 0)
     seed = getattr(minhash, "seed", None)
-    return 0 if number == 0 or seed is None else number << 32 | int(seed) & 0xFFFF_FFFF
+    dim = min(getattr(minhash, "dim", None) or 0, 0xFF_FFFF)
+    return 0 if number == 0 or seed is None else dim << 40 | number << 32 | int(seed) & 0xFFFF_FFFF
 
 
-def _described(mark: int) -> str:
-    return f"scheme {_SCHEMES.get(mark >> 32)!r} and seed {mark & 0xFFFF_FFFF}"
+def agree(one: int, other: int) -> bool:
+    """Whether sets of two marks can be compared, as far as is known."""
+    has_dims = one >> 40 and other >> 40
+    return not one or not other or (one == other if has_dims else (one ^ other) & 0xFF_FFFF_FFFF == 0)
+
+
+def described(mark: int) -> str:
+    dim = f" and dimension {mark >> 40}" if mark >> 40 else ""
+    return f"scheme {_SCHEMES.get(mark >> 32 & 0xFF)!r} and seed {mark & 0xFFFF_FFFF}{dim}"
 
 
 class Index:
@@ -94,9 +104,9 @@ class Index:
             ValueError: It was made by another scheme or seed than those of the index.
         """
         mark = mark_of(minhash)
-        if self.mark and mark and mark != self.mark and len(self.read()):
-            expected = _described(self.mark)
-            raise ValueError(f"minhash: found {_described(mark)}, expected {expected}, as those of the index")
+        if not agree(mark, self.mark) and len(self.read()):
+            expected = described(self.mark)
+            raise ValueError(f"minhash: found {described(mark)}, expected {expected}, as those of the index")
         return signature_of(minhash, count)
 
     def insert(self, key: Hashable, minhash: Any, count: int | None = None) -> None:
@@ -111,7 +121,8 @@ class Index:
         name, mark = key_bytes(key), mark_of(minhash)
         with self._lock:
             signature = self.signature(minhash, count)
-            self.mark = mark or self.mark
+            # One that agrees may lack the dimension.
+            self.mark = max(mark, self.mark) if agree(mark, self.mark) else mark
         self.write(verb, name, signature, stamp=mark)
 
     def discard(self, key: Hashable) -> bool:
@@ -155,7 +166,7 @@ class Index:
         self._cleaner = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         path = Path(folder) / "index.rsm"
         self.store.backup(path)
-        self.store.close()
+        # The one in memory is not closed: another thread may read it, or iterate over its keys.
         self.store, self._is_in_memory = Store.open(path), False
 
     def commit(self) -> None:

@@ -1,23 +1,71 @@
-"""Keys of any kind as bytes, equal for equal keys, as in a dictionary."""
+"""Keys of many kinds as bytes, equal for equal keys, as in a dictionary."""
 
 from __future__ import annotations
 
 import io
 import math
+import os
 import pickle
 from collections.abc import Hashable, Iterable
+from datetime import date, datetime, timedelta, timezone
+from enum import Enum
 from fractions import Fraction
 from numbers import Complex, Integral
+from pathlib import Path, PurePath
 from typing import Any
+from uuid import UUID
+
+import numpy as np
 
 
 def key_bytes(key: Hashable) -> bytes:
     """The bytes of a key in the store. They begin with a letter for its kind. Equal keys have equal
     bytes: `1`, `1.0` and `True`, and tuples of the same values. Text and bytes are unchanged.
+
+    Raises:
+        TypeError: The key cannot be hashed, or is of a class that decides by itself what it equals.
     """
+    hash(key)
+    return _any_bytes(key)
+
+
+def _any_bytes(key: Any) -> bytes:
     made = _plain_bytes(key)
-    if made is not None:
-        return made
+    return _pickled(_canonical(key)) if made is None else made
+
+
+def _canonical(key: Any) -> Any:
+    """The one of all objects that equal a key whose bytes are kept."""
+    if key is None or isinstance(key, (Enum, type)):
+        return key
+    if (isinstance(key, Complex) or hasattr(key, "as_integer_ratio")) and not isinstance(key, np.timedelta64):
+        # Infinite, not a number, or complex.
+        return complex(key) if getattr(key, "imag", 0) != 0 else float(getattr(key, "real", key))
+    if isinstance(key, UUID):
+        return UUID(int=key.int)
+    if isinstance(key, range):
+        step = key.step if len(key) > 1 else 1
+        return range(key[0], key[0] + len(key) * step, step) if key else range(0)
+    if isinstance(key, type(PurePath())):
+        return Path(os.path.normcase(key))
+    # Those of pandas may have nanoseconds.
+    if not getattr(key, "nanosecond", 0) and not getattr(key, "nanoseconds", 0):
+        if isinstance(key, datetime):
+            zone = None if key.utcoffset() is None else timezone.utc
+            moment = key if zone is None else key.astimezone(zone)
+            return datetime(*moment.timetuple()[:6], moment.microsecond, zone)
+        if isinstance(key, timedelta):
+            return timedelta(key.days, key.seconds, key.microseconds)
+        if type(key) is date:
+            return key
+    found = type(key).__name__
+    raise TypeError(
+        f"key: found {found}, expected text, bytes, a number, a date, a datetime, a UUID, a path, an Enum, None, or a "
+        "tuple or frozenset of these: what other objects equal is not known; astuple() makes a tuple of a dataclass"
+    )
+
+
+def _pickled(key: Any) -> bytes:
     buffer = io.BytesIO()
     pickler = _Pickler(buffer, protocol=4)
     # Without it, the bytes of equal objects differ by which of their parts are one object.
@@ -54,13 +102,16 @@ def _plain_bytes(key: Any) -> bytes | None:
         return b"b" + key
     if type(key) is int:
         return b"i%d" % key
+    if isinstance(key, memoryview):
+        return b"b" + bytes(key)
+    if isinstance(key, np.bool_):
+        return b"i%d" % bool(key)
     if isinstance(key, tuple):
-        return b"t" + _joined(map(key_bytes, key))
+        return b"t" + _joined(map(_any_bytes, key))
     if isinstance(key, frozenset):
-        return b"z" + _joined(sorted(map(key_bytes, key)))
-    if isinstance(key, Complex) or hasattr(key, "as_integer_ratio"):
-        return _number_bytes(key)
-    return None
+        return b"z" + _joined(sorted(map(_any_bytes, key)))
+    is_number = isinstance(key, Complex) or hasattr(key, "as_integer_ratio")
+    return _number_bytes(key) if is_number and not isinstance(key, np.timedelta64) else None
 
 
 def _number_bytes(number: Any) -> bytes | None:
@@ -94,8 +145,18 @@ class _Pickler(pickle.Pickler):
     """Writes what `_plain_bytes` knows as it does, wherever it is in an object."""
 
     def persistent_id(self, obj: Any) -> bytes | None:
-        is_part = isinstance(obj, (tuple, frozenset, int, float, complex)) and obj != ()
-        return _plain_bytes(obj) if is_part else None
+        is_part = type(obj) in (tuple, frozenset, int, bool, float, complex) and obj != ()
+        try:
+            return _plain_bytes(obj) if is_part else None
+        except TypeError:
+            # The value of an Enum may be any object.
+            return None
+
+    def reducer_override(self, obj: Any) -> Any:
+        # The same in every release of Python.
+        if isinstance(obj, Enum):
+            return type(obj), (obj.value,)
+        return (type(obj), obj.parts) if isinstance(obj, PurePath) else NotImplemented
 
 
 class _Unpickler(pickle.Unpickler):

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._native import Signature
-from ._index import Index, values_of
+from ._index import Index, agree, described
+from ._keys import key_object
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(96)
 
@@ -63,8 +64,9 @@ class MinHashLSH:
     """An index of sets by their MinHash, on disk.
 
     `path` is the file, which is created if it does not exist. Without it the index is in memory, or in
-    a temporary file if it is large. Any number of threads may use it. Keys are equal if they are equal
-    as dictionary keys, and a returned key equals the one that was passed. With `recall`, the bands are
+    a temporary file if it is large. Any number of threads may use it. Keys are text, bytes, numbers,
+    dates, datetimes, UUIDs, paths, enums, `None`, and tuples and frozen sets of these. They are equal if they
+    are equal as dictionary keys, and a returned key equals the one that was passed. With `recall`, the bands are
     chosen to find that share of the pairs at the threshold. Otherwise they follow datasketch's rule, or
     `params`. `hashfunc` and `prepickle` have no effect.
     """
@@ -163,11 +165,13 @@ class MinHashLSH:
         """Inserts all sets of another index with the same bands."""
         if type(self) is not type(other) or (self.h, self.b, self.r) != (other.h, other.b, other.r):
             raise ValueError("Cannot merge MinHashLSH with different initialization parameters.")
-        if len({self._index.mark, other._index.mark} - {0}) > 1:
-            raise ValueError("cannot merge MinHashLSH of different schemes or seeds")
+        if not agree(self._index.mark, other._index.mark) and len(self) and len(other):
+            marks = " and ".join(described(lsh._index.mark) for lsh in (self, other))
+            raise ValueError(f"cannot merge MinHashLSH of {marks}")
         if check_overlap and any(key in self for key in other.keys):
             raise ValueError("The keys are overlapping, duplicate key exists.")
-        self._index.mark = self._index.mark or other._index.mark
+        if len(other):
+            self._index.mark = max(self._index.mark, other._index.mark) if len(self) else other._index.mark
         with self.insertion_session():
             for record in other.store.records():
                 self._index.write("upsert", record.key_bytes, record.signature, stamp=record.stamp)
@@ -206,9 +210,13 @@ class MinHashLSH:
     def hashtables(self) -> list[dict[bytes, set[Hashable]]]:
         """The contents of each bucket of each band, for inspection. Reads the whole index."""
         tables: list[dict[bytes, set[Hashable]]] = [{} for _ in range(self.b)]
-        for key in self.keys:
-            for bucket, table in zip(self.keys[key], tables):
-                table.setdefault(bucket, set()).add(key)
+        # Those of one moment, beside which others may be removed.
+        for record in self.store.records():
+            key, values = record.key_bytes, record.signature.minhash
+            if key is None or values is None:
+                continue
+            for bucket, table in zip(self._buckets(values), tables):
+                table.setdefault(bucket, set()).add(key_object(key))
         return tables
 
     def get_counts(self) -> list[dict[bytes, int]]:

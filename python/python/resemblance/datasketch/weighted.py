@@ -11,14 +11,16 @@ from numpy.typing import ArrayLike, NDArray
 class WeightedMinHash:
     """The samples of a weighted set: a row of dimension and level for each hash function."""
 
-    def __init__(self, seed: int, hashvalues: NDArray[Any]) -> None:
+    def __init__(self, seed: int, hashvalues: NDArray[Any], dim: int | None = None) -> None:
         self.seed = seed
         self.hashvalues = hashvalues
+        self.dim = dim
 
     def jaccard(self, other: WeightedMinHash) -> float:
         """Estimates the weighted Jaccard similarity."""
-        if other.seed != self.seed or len(self) != len(other):
-            raise ValueError("cannot compare WeightedMinHash with different seeds or numbers of samples")
+        dims = {self.dim, getattr(other, "dim", None)} - {None}
+        if other.seed != self.seed or len(self) != len(other) or len(dims) > 1:
+            raise ValueError("cannot compare WeightedMinHash with different seeds, dimensions or numbers of samples")
         return float(np.mean(np.all(self.hashvalues == other.hashvalues, axis=1)))
 
     def digest(self) -> NDArray[Any]:
@@ -27,7 +29,7 @@ class WeightedMinHash:
 
     def copy(self) -> WeightedMinHash:
         """The same samples again."""
-        return WeightedMinHash(self.seed, self.digest())
+        return WeightedMinHash(self.seed, self.digest(), self.dim)
 
     def __len__(self) -> int:
         return len(self.hashvalues)
@@ -73,7 +75,7 @@ class WeightedMinHashGenerator:
         samples = np.empty((self.sample_size, 2), dtype=int)
         samples[:, 0] = present[best]
         samples[:, 1] = levels[np.arange(self.sample_size), best]
-        return WeightedMinHash(self.seed, samples)
+        return WeightedMinHash(self.seed, samples, self.dim)
 
     def minhash_many(self, X: Any) -> list[WeightedMinHash | None]:
         """The samples of each row of a matrix, dense or sparse; `None` for one of zeros."""
