@@ -300,7 +300,8 @@ pub(crate) fn weighted_features(weights: &Bound<'_, PyDict>) -> PyResult<Vec<(Ve
 impl Schema {
     #[new]
     #[pyo3(signature = (*, text=None, minhash=None, simhash=None, containment=None, near="any",
-        seed=None, expected_documents=None, empty_documents="distinct", html=false, exact=false))]
+        seed=None, expected_documents=None, empty_documents="distinct", html=false, exact=false,
+        exact_bits=None))]
     fn create(
         py: Python<'_>,
         text: Option<TextFields>,
@@ -313,6 +314,7 @@ impl Schema {
         empty_documents: &str,
         html: bool,
         exact: bool,
+        exact_bits: Option<u8>,
     ) -> PyResult<Self> {
         let mark = html.then(|| HtmlExtractor::CURRENT.seed());
         if html && (text.is_none() || seed.is_some_and(|seed| Some(seed) != mark)) {
@@ -333,6 +335,7 @@ impl Schema {
             expected_documents
         );
         let builder = if exact { builder.exact() } else { builder };
+        let builder = given!(builder, exact_bits);
         // Choosing bands takes a moment.
         let schema = py.detach(|| builder.build()).or_raise(py)?;
         Self::new(py, schema)
@@ -681,8 +684,10 @@ impl Schema {
         if let Some(empty) = self.empty_documents().filter(|empty| *empty != "distinct") {
             parts.push(format!("empty_documents={empty:?}"));
         }
-        if self.exact() {
-            parts.push("exact=True".into());
+        match self.parts.schema.exact_bits() {
+            None => (),
+            Some(44) => parts.push("exact=True".into()),
+            Some(bits) => parts.push(format!("exact_bits={bits}")),
         }
         let weights = match self.is_weighted() {
             true => ".with_weights(...)",

@@ -30,6 +30,7 @@ SCHEMAS = [
     rs.Schema(text=rs.Text.code(4), minhash=rs.MinHash(128, kind="one-pass", value_bits=8)),
     rs.Schema(text=rs.Text.words(2), minhash=rs.MinHash(64, kind="bottom-k")),
     rs.Schema(text=rs.Text.words(2), minhash=rs.MinHash(64), exact=True),
+    rs.Schema(text=rs.Text.words(2), minhash=rs.MinHash(64), exact_bits=32),
     rs.Schema(text=rs.Text.words(2), minhash=rs.MinHash(64, kind="weighted")),
     rs.Schema(text=rs.Text.words(2), minhash=rs.MinHash(64, kind="probability")),
     rs.Schema(minhash=rs.MinHash(64, kind="external", value_bits=16)),

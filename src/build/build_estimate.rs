@@ -11,6 +11,7 @@ use crate::state::OpenStore;
 use crate::state::shape_of;
 use crate::write::filter_bits_per_document;
 use resemblance_sketch::schema::{Rebanding, Schema};
+use resemblance_sketch::sketch::KEPT_HASH_BITS;
 
 /// The approximate bytes of a store without documents, and of buffers besides its caches.
 const CONSTANT_BYTES: u64 = 2 << 20;
@@ -105,6 +106,12 @@ impl Sorting {
     }
 }
 
+/// Returns the bytes of a hash in the exact sets of a schema.
+fn set_hash_bytes(schema: &Schema) -> f64 {
+    let bits = schema.exact_bits().unwrap_or(KEPT_HASH_BITS);
+    KEPT_HASH_BYTES + (f64::from(bits) - f64::from(KEPT_HASH_BITS)) / 8.0
+}
+
 /// Returns the mean number of kept hashes of a document, those of deleted ones in runs included.
 fn kept_per_document(view: &SnapshotView) -> f64 {
     let Some(lane) = view.context().lanes.kept_lane() else {
@@ -142,7 +149,7 @@ pub(super) fn estimate_reband(
     let kept = kept_per_document(&view);
     let sorting = Sorting::new(options, &schema, documents, kept)?;
     let sets_bytes = match gets_sets {
-        true => features * KEPT_HASH_BYTES * documents as f64,
+        true => features * set_hash_bytes(&schema) * documents as f64,
         false => 0.0,
     };
     let stored_bytes = sorting.stored_bytes + sets_bytes;
@@ -203,7 +210,7 @@ impl BulkOptions {
         let has_positions = schema.containment().is_some_and(|it| it.has_positions());
         let position = if has_positions { POSITION_BYTES } else { 0.0 };
         // Weights are mostly small numbers.
-        let set = in_set as f64 * KEPT_HASH_BYTES;
+        let set = in_set as f64 * set_hash_bytes(schema);
         let row = row as f64 + kept as f64 * (KEPT_HASH_BYTES + position) + set;
         let stored = (row * documents as f64 + sorting.stored_bytes) * PAGES;
         let disk_bytes = CONSTANT_BYTES.saturating_add(stored as u64);

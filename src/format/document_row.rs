@@ -7,7 +7,7 @@ use xxhash_rust::xxh3::xxh3_128_with_seed;
 use crate::error::{Error, Result};
 use crate::format::bits::take;
 use crate::format::checksum;
-use crate::format::kept_hashes::{self, PackedHashes, PackedPositions};
+use crate::format::kept_hashes::{self, PackedHashes, PackedPositions, SetForm};
 use crate::invariant::OrBug;
 use crate::types::Document;
 use resemblance_sketch::exact::ExactSet;
@@ -145,7 +145,7 @@ pub(crate) fn decode_payload(id: u64, bytes: &[u8]) -> Result<&[u8]> {
 /// Encodes the row of an exact set.
 pub(crate) fn encode_set(id: u64, set: &ExactSet, shape: &Shape) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    kept_hashes::encode_set(set, shape.are_samples, &mut bytes)?;
+    kept_hashes::encode_set(set, shape.set_form(), &mut bytes)?;
     checksum::seal(SETS, &id.to_be_bytes(), &mut bytes);
     Ok(bytes)
 }
@@ -189,7 +189,7 @@ pub(crate) fn check_packed(signature: &Signature, shape: &Shape) -> Result<()> {
     fits("kept hashes", &packed)?;
     packed.clear();
     if let Some(set) = set {
-        kept_hashes::encode_set(set, shape.are_samples, &mut packed)?;
+        kept_hashes::encode_set(set, shape.set_form(), &mut packed)?;
     }
     fits("exact set", &packed)
 }
@@ -207,7 +207,7 @@ pub(crate) fn open_set(id: u64, bytes: &[u8]) -> Result<&[u8]> {
 /// # Errors
 /// [`Error::Corrupt`] for anything that is not a set.
 pub(crate) fn decode_set_body(id: u64, body: &[u8], shape: &Shape) -> Result<ExactSet> {
-    let set = kept_hashes::split_set(body, shape.are_samples);
+    let set = kept_hashes::split_set(body, shape.set_form());
     let whole = set.and_then(|(set, rest)| rest.is_empty().then_some(set));
     whole.ok_or_else(|| row_error(SETS, id, body))
 }
@@ -233,6 +233,8 @@ pub(crate) struct Shape {
     /// True if an exact set follows. It does in streams and behind signatures without a row, but
     /// not in rows of `documents`. The set has weights if the values are samples.
     pub(crate) has_set: bool,
+    /// The width of the hashes of exact sets.
+    pub(crate) set_bits: u8,
 }
 
 impl Shape {
@@ -240,6 +242,13 @@ impl Shape {
     pub(crate) fn size_bytes(&self) -> usize {
         let values = self.values.map_or(0, ValueLayout::size_bytes);
         values + usize::from(self.fingerprint_bytes())
+    }
+
+    fn set_form(&self) -> SetForm {
+        SetForm {
+            hash_bits: self.set_bits,
+            is_weighted: self.are_samples,
+        }
     }
 
     /// Bytes of the fingerprint: at most 32.
@@ -303,7 +312,7 @@ pub(super) fn encode_body(
         let set = signature
             .exact_set()
             .or_bug("the exact set of a signature")?;
-        kept_hashes::encode_set(set, shape.are_samples, &mut bytes)?;
+        kept_hashes::encode_set(set, shape.set_form(), &mut bytes)?;
     }
     Ok(bytes)
 }
@@ -318,7 +327,7 @@ pub(crate) fn decode_body<'a>(
     let (row, rest) = DocumentRow::split(bytes, shape)?;
     let (set, rest) = match shape.has_set {
         true => {
-            kept_hashes::split_set(rest, shape.are_samples).map(|(set, rest)| (Some(set), rest))?
+            kept_hashes::split_set(rest, shape.set_form()).map(|(set, rest)| (Some(set), rest))?
         }
         false => (None, rest),
     };
@@ -508,7 +517,10 @@ mod tests {
 
     #[test]
     fn features_beyond_the_limit_are_refused_by_name() {
-        let shape = Shape::default();
+        let shape = Shape {
+            set_bits: 44,
+            ..Shape::default()
+        };
         let of = |count: u64| {
             let hashes = (0..count).map(|number| number << 20).collect();
             let set = ExactSet::from_sorted(hashes, Vec::new());

@@ -10,8 +10,13 @@ use resemblance_sketch::sketch::{KEPT_HASH_BITS, KeptShingle};
 const COUNT_BYTES: usize = size_of::<u32>();
 
 /// The number of low bits to store of each hash. It leaves about one upper part for each hash.
-fn low_bits(count: u32) -> u32 {
-    u32::from(KEPT_HASH_BITS) - count.max(1).ilog2()
+fn low_bits(count: u32, hash_bits: u8) -> u32 {
+    u32::from(hash_bits).saturating_sub(count.max(1).ilog2())
+}
+
+/// Returns the upper part of a hash. A hash of 64 bits that is alone has none.
+fn upper_part(hash: u64, low_bits: u32) -> u64 {
+    hash.checked_shr(low_bits).unwrap_or(0)
 }
 
 /// The message of a bug: no document that fits into memory has this many hashes.
@@ -32,24 +37,29 @@ fn is_padded(bytes: &[u8], used: u64) -> bool {
 
 /// Bits of the upper parts in unary: a one for each hash, and a zero for each upper part.
 fn unary_bits(count: u32) -> u64 {
-    u64::from(count) + (1 << (u32::from(KEPT_HASH_BITS) - low_bits(count)))
+    u64::from(count) + (1 << count.max(1).ilog2())
+}
+
+/// Appends kept hashes, which ascend.
+pub(super) fn encode(hashes: &[u64], bytes: &mut Vec<u8>) -> Result<()> {
+    encode_hashes(hashes, KEPT_HASH_BITS, bytes)
 }
 
 /// Appends hashes, which ascend: their number, their low bits, and their upper parts in unary.
-pub(super) fn encode(hashes: &[u64], bytes: &mut Vec<u8>) -> Result<()> {
+fn encode_hashes(hashes: &[u64], hash_bits: u8, bytes: &mut Vec<u8>) -> Result<()> {
     let count = u32::try_from(hashes.len()).ok().or_bug(TOO_MANY)?;
     bytes.extend_from_slice(&count.to_le_bytes());
     if count == 0 {
         return Ok(());
     }
-    let low = low_bits(count);
+    let low = low_bits(count, hash_bits);
     let low_parts = hashes.iter().map(|hash| hash & mask(low));
     pack(bytes, low, hashes.len(), low_parts);
     let start = bytes.len();
     let unary_bytes = unary_bits(count).div_ceil(8) as usize;
     bytes.resize(start + unary_bytes, 0);
     for (index, hash) in (0_u64..).zip(hashes) {
-        let position = (hash >> low) + index;
+        let position = upper_part(*hash, low) + index;
         *at_mut(bytes, start + (position / 8) as usize)? |= 1 << (position % 8);
     }
     Ok(())
@@ -59,6 +69,8 @@ pub(super) fn encode(hashes: &[u64], bytes: &mut Vec<u8>) -> Result<()> {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct PackedHashes<'a> {
     count: u32,
+    /// The width of a hash; 0 without hashes.
+    hash_bits: u8,
     low: &'a [u8],
     unary: &'a [u8],
 }
@@ -67,25 +79,35 @@ impl<'a> PackedHashes<'a> {
     /// Splits the hashes off the front of `bytes`; `None` if they are not ascending hashes. Also
     /// returns the bytes after them.
     pub(super) fn split(bytes: &'a [u8]) -> Option<(Self, &'a [u8])> {
-        let (packed, rest) = Self::split_unchecked(bytes)?;
+        let (packed, rest) = Self::split_unchecked(bytes, KEPT_HASH_BITS)?;
         packed.is_valid().then_some((packed, rest))
     }
 
     /// Like [`split`](Self::split), but does not check that the hashes ascend.
-    fn split_unchecked(bytes: &'a [u8]) -> Option<(Self, &'a [u8])> {
+    fn split_unchecked(bytes: &'a [u8], hash_bits: u8) -> Option<(Self, &'a [u8])> {
         let (count, rest) = bytes.split_first_chunk::<COUNT_BYTES>()?;
         let count = u32::from_le_bytes(*count);
         if count == 0 {
             return Some((Self::default(), rest));
         }
-        let low_bytes = usize::try_from(packed_bytes(count.into(), low_bits(count))).ok()?;
+        let low_bytes =
+            usize::try_from(packed_bytes(count.into(), low_bits(count, hash_bits))).ok()?;
         let (low, rest) = rest.split_at_checked(low_bytes)?;
         let unary_bytes = usize::try_from(unary_bits(count).div_ceil(8)).ok()?;
         let (unary, rest) = rest.split_at_checked(unary_bytes)?;
         // A one behind the fields would be another encoding of the same hashes. Behind the unary
         // part it would be one too many.
-        let is_padded = is_padded(low, u64::from(count) * u64::from(low_bits(count)));
-        is_padded.then_some((Self { count, low, unary }, rest))
+        let is_padded = is_padded(
+            low,
+            u64::from(count) * u64::from(low_bits(count, hash_bits)),
+        );
+        let packed = Self {
+            count,
+            hash_bits,
+            low,
+            unary,
+        };
+        is_padded.then_some((packed, rest))
     }
 
     /// Returns the hashes; `None` if they do not ascend, or a one is missing or left.
@@ -93,7 +115,7 @@ impl<'a> PackedHashes<'a> {
         let hashes: Vec<u64> = self.iter().collect();
         let ones: u32 = self.unary.iter().map(|byte| byte.count_ones()).sum();
         let do_ascend = hashes.is_sorted_by(|a, b| a < b)
-            && hashes.last().is_none_or(|last| last >> KEPT_HASH_BITS == 0);
+            && hashes.last().is_none_or(|last| self.is_narrow(*last));
         (do_ascend && hashes.len() == self.count as usize && ones == self.count).then_some(hashes)
     }
 
@@ -101,13 +123,18 @@ impl<'a> PackedHashes<'a> {
     fn is_valid(self) -> bool {
         let (mut count, mut last) = (0, None);
         for hash in self.iter() {
-            if last >= Some(hash) || hash >> KEPT_HASH_BITS != 0 {
+            if last >= Some(hash) || !self.is_narrow(hash) {
                 return false;
             }
             (count, last) = (count + 1, Some(hash));
         }
         let ones: u32 = self.unary.iter().map(|byte| byte.count_ones()).sum();
         count == self.count && ones == self.count
+    }
+
+    /// Returns whether a hash has the width of these hashes.
+    fn is_narrow(self, hash: u64) -> bool {
+        hash & !mask(self.hash_bits.into()) == 0
     }
 
     /// Returns the number of hashes.
@@ -117,21 +144,33 @@ impl<'a> PackedHashes<'a> {
 
     /// Iterates over the hashes, ascending.
     pub(super) fn iter(self) -> impl Iterator<Item = u64> + 'a {
-        let low_bits = low_bits(self.count);
+        let low_bits = low_bits(self.count, self.hash_bits);
         let low = fields(self.low, low_bits);
         // The upper part of a hash is the number of zeros before its one.
         let uppers = ones(self.unary).zip(0_u64..);
-        let hash = move |((position, index), low)| (position - index) << low_bits | low;
+        let hash = move |((position, index), low): ((u64, u64), u64)| {
+            let upper = (position - index).checked_shl(low_bits);
+            upper.unwrap_or(0) | low
+        };
         uppers.zip(low).map(hash).take(self.count as usize)
     }
 }
 
+/// The form of the exact sets of a schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct SetForm {
+    /// The width of a hash, 32 to 64.
+    pub(super) hash_bits: u8,
+    pub(super) is_weighted: bool,
+}
+
 /// Appends an exact set: its hashes and its weights, if it has any. Drops the low bits that are 0
 /// in all weights.
-pub(super) fn encode_set(set: &ExactSet, is_weighted: bool, bytes: &mut Vec<u8>) -> Result<()> {
-    encode(set.hashes(), bytes)?;
+pub(super) fn encode_set(set: &ExactSet, form: SetForm, bytes: &mut Vec<u8>) -> Result<()> {
+    encode_hashes(set.hashes(), form.hash_bits, bytes)?;
     let weights = set.weights();
-    let (found, expected) = (weights.len(), usize::from(is_weighted) * set.hashes().len());
+    let expected = usize::from(form.is_weighted) * set.hashes().len();
+    let found = weights.len();
     invariant!(
         found == expected,
         "a set has {found} weights, expected {expected}"
@@ -149,11 +188,11 @@ pub(super) fn encode_set(set: &ExactSet, is_weighted: bool, bytes: &mut Vec<u8>)
 
 /// Splits an exact set off the front of `bytes`. Also returns the bytes that follow. Returns `None`
 /// if the set is not in its encoded form.
-pub(super) fn split_set(bytes: &[u8], is_weighted: bool) -> Option<(ExactSet, &[u8])> {
-    let (packed, mut rest) = PackedHashes::split_unchecked(bytes)?;
+pub(super) fn split_set(bytes: &[u8], form: SetForm) -> Option<(ExactSet, &[u8])> {
+    let (packed, mut rest) = PackedHashes::split_unchecked(bytes, form.hash_bits)?;
     let hashes = packed.ascending()?;
     let mut weights = Vec::new();
-    if is_weighted && !hashes.is_empty() {
+    if form.is_weighted && !hashes.is_empty() {
         let [shift, width] = take(&mut rest)?;
         if width == 0 || shift > 63 || width > 64 - shift {
             return None;
@@ -363,13 +402,13 @@ mod tests {
     }
 
     /// Checks that no other bytes of this length, but for one bit, are the same set.
-    fn has_one_encoding(bytes: &[u8], is_weighted: bool) {
+    fn has_one_encoding(bytes: &[u8], form: SetForm) {
         for bit in 0..8 * bytes.len() {
             let mut changed = bytes.to_vec();
             changed[bit / 8] ^= 1 << (bit % 8);
-            if let Some((set, &[])) = split_set(&changed, is_weighted) {
+            if let Some((set, &[])) = split_set(&changed, form) {
                 let mut again = Vec::new();
-                encode_set(&set, is_weighted, &mut again).unwrap();
+                encode_set(&set, form, &mut again).unwrap();
                 assert_eq!(again, changed, "bit {bit}");
             }
         }
@@ -377,30 +416,48 @@ mod tests {
 
     #[test]
     fn exact_sets_round_trip_and_refuse_other_bytes() {
-        let hashes = |count: u64| -> Vec<u64> { (0..count).map(|n| n * n * 977 + n).collect() };
-        for count in [0, 1, 2, 64, 700] {
-            for weighed in [None, Some(1_u64 << 16), Some(3), Some(7 << 40)] {
-                let is_weighted = weighed.is_some();
+        let units = [None, Some(1_u64 << 16), Some(3), Some(7 << 40)];
+        for (hash_bits, unit) in [32, 44, 57, 63, 64]
+            .into_iter()
+            .flat_map(|b| units.map(|u| (b, u)))
+        {
+            let form = SetForm {
+                hash_bits,
+                is_weighted: unit.is_some(),
+            };
+            for count in [0, 1, 2, 64, 300_u64] {
+                let greatest = mask(hash_bits.into());
+                let mut hashes: Vec<u64> = (0..count).map(|n| n * n * 977 + n).collect();
+                // The greatest hash, too.
+                hashes
+                    .iter_mut()
+                    .skip(1)
+                    .last()
+                    .into_iter()
+                    .for_each(|last| *last = greatest);
                 let weigh =
                     |unit: u64| (0..count).map(|n| (n % 5 + 1) * unit).collect::<Vec<u64>>();
-                let weights = weighed.map(weigh).unwrap_or_default();
-                let set = ExactSet::from_sorted(hashes(count), weights);
+                let set = ExactSet::from_sorted(hashes, unit.map(weigh).unwrap_or_default());
                 let mut bytes = Vec::new();
-                encode_set(&set, is_weighted, &mut bytes).unwrap();
+                encode_set(&set, form, &mut bytes).unwrap();
                 bytes.push(9);
-                assert_eq!(split_set(&bytes, is_weighted), Some((set, &[9][..])));
+                assert_eq!(split_set(&bytes, form), Some((set, &[9][..])));
                 assert_eq!(set_count(&bytes), Some(count as u32));
                 for end in 0..bytes.len() - 1 {
-                    assert_eq!(split_set(&bytes[..end], is_weighted), None, "{count} {end}");
+                    assert_eq!(split_set(&bytes[..end], form), None, "{count} {end}");
                 }
                 bytes.pop();
-                has_one_encoding(&bytes, is_weighted);
+                has_one_encoding(&bytes, form);
             }
         }
         for hashes in [&[5, 5][..], &[1 << 43, 1 << 43], &[9, 8]] {
             let mut bytes = Vec::new();
             encode(hashes, &mut bytes).unwrap();
-            assert_eq!(split_set(&bytes, false), None);
+            let form = SetForm {
+                hash_bits: KEPT_HASH_BITS,
+                is_weighted: false,
+            };
+            assert_eq!(split_set(&bytes, form), None);
         }
     }
 

@@ -18,7 +18,9 @@ use crate::types::Document;
 use resemblance_sketch::exact::ExactSet;
 use resemblance_sketch::lanes::{LaneCode, LaneSet, ProbeRadii, TableDesign};
 use resemblance_sketch::schema::Schema;
-use resemblance_sketch::sketch::{EmptyDocuments, MinHashKind, RecipeMark, Signature, Sketcher};
+use resemblance_sketch::sketch::{
+    EmptyDocuments, KEPT_HASH_BITS, MinHashKind, RecipeMark, Signature, Sketcher,
+};
 
 /// Radii by distance and number of documents; none where buckets are too many.
 type ChosenRadii = BTreeMap<(u32, u64), Option<Arc<ProbeRadii>>>;
@@ -358,6 +360,7 @@ pub(crate) fn shape_of(schema: &Schema) -> Shape {
         has_kept_hashes: schema.containment().is_some(),
         has_positions: schema.containment().is_some_and(|it| it.has_positions()),
         has_set: false,
+        set_bits: schema.exact_bits().unwrap_or(KEPT_HASH_BITS),
     }
 }
 

@@ -289,6 +289,43 @@ fn exact_store_takes_kept_hashes_of_all_features_for_its_sets() {
 }
 
 #[test]
+fn exact_store_of_another_width_answers_like_brute_force() {
+    let narrow = |builder: SchemaBuilder| builder.exact_bits(32);
+    // Kept hashes have 44 bits, so the sets are stored beside them.
+    let beside = |builder: SchemaBuilder| {
+        let containment = Containment::new(1).window(1);
+        builder.exact_bits(64).containment(containment)
+    };
+    let schemas = [schema(narrow), schema(beside)];
+    let usual = schema(|builder| builder);
+    for schema in &schemas {
+        assert!(schema.has_sets());
+        history(schema);
+        let store = Store::in_memory(schema.clone()).unwrap();
+        let page = usual.sketcher().text("a b c").unwrap();
+        assert!(store.insert("a", &page).is_err());
+    }
+    // A thousand features.
+    let bytes = |schema: &Schema| {
+        let store = Store::in_memory(schema.clone()).unwrap();
+        let text: Vec<String> = (0..1_000).map(|word| format!("w{word}")).collect();
+        let page = store.sketch_text(&text.join(" ")).unwrap();
+        store.insert("a", &page).unwrap();
+        let stats = store.snapshot().unwrap().stats().run().unwrap();
+        let table = stats.tables.into_iter().find(|table| table.name == "sets");
+        table.unwrap().stored_bytes
+    };
+    assert_eq!(bytes(&usual) - bytes(&schemas[0]), 1_000 * 12 / 8);
+    refused(
+        Schema::builder()
+            .minhash(MinHash::new(16))
+            .exact_bits(31)
+            .build(),
+        "exact_bits",
+    );
+}
+
+#[test]
 fn exact_store_weighs_features_where_minhash_does() {
     for minhash in [MinHash::weighted(64), MinHash::probability(64)] {
         let builder = Schema::builder().text(Text::words(1));

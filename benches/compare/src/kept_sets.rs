@@ -18,6 +18,9 @@ use crate::shingle::{documents, english};
 /// Bytes of the texts whose sets are compared.
 const TEXT_BYTES: [usize; 3] = [400, 2_000, 10_000];
 
+/// The widths of hashes that are compared.
+const WIDTHS: [u8; 3] = [32, 44, 64];
+
 /// The most texts of one size.
 const TEXTS: usize = 2_000;
 
@@ -47,10 +50,14 @@ pub fn run(options: &Options) -> Result<()> {
     beside_estimates(options, &english)
 }
 
-fn schema(text: Text, is_exact: bool) -> Result<Schema> {
+fn schema(text: Text, exact_bits: Option<u8>) -> Result<Schema> {
     let builder = Schema::builder().text(text);
     let builder = builder.minhash(MinHash::new(128).threshold(0.8));
-    Ok(if is_exact { builder.exact() } else { builder }.build()?)
+    let builder = match exact_bits {
+        None => builder,
+        Some(bits) => builder.exact_bits(bits),
+    };
+    Ok(builder.build()?)
 }
 
 /// Prints a line for each form in which features of these texts can be kept.
@@ -59,7 +66,7 @@ fn compare_kept(text: Text, bytes: usize, texts: &[&str]) -> Result<()> {
         let time = microseconds(time) / texts.len() as f64;
         println!("{text} | {bytes} | {kept} | {bytes_each:.0} | {time:.2}");
     };
-    let (store, probes) = loaded(schema(text, false)?, texts)?;
+    let (store, probes) = loaded(schema(text, None)?, texts)?;
     let snapshot = store.snapshot()?;
     let estimates = median_of_scans(&snapshot, &probes, None)?;
     print("signatures alone: estimates", 0.0, estimates);
@@ -79,17 +86,16 @@ fn compare_kept(text: Text, bytes: usize, texts: &[&str]) -> Result<()> {
     let time = median_of_scans(&snapshot, &probes, Some(&again))?;
     let all_bytes: usize = packed.iter().map(Vec::len).sum();
     print("zstd", all_bytes as f64 / texts.len() as f64, time);
-    let (store, probes) = loaded(schema(text, true)?, texts)?;
-    let snapshot = store.snapshot()?;
-    let time = median_of_scans(&snapshot, &probes, None)?;
-    let stats = snapshot.stats().run()?;
-    let sets = stats.tables.iter().find(|table| table.name == "sets");
-    let set_bytes = sets.ok_or("no table of sets")?.stored_bytes;
-    print(
-        "hashes of 44 bits",
-        set_bytes as f64 / texts.len() as f64,
-        time,
-    );
+    for bits in WIDTHS {
+        let (store, probes) = loaded(schema(text, Some(bits))?, texts)?;
+        let snapshot = store.snapshot()?;
+        let time = median_of_scans(&snapshot, &probes, None)?;
+        let stats = snapshot.stats().run()?;
+        let sets = stats.tables.iter().find(|table| table.name == "sets");
+        let set_bytes = sets.ok_or("no table of sets")?.stored_bytes;
+        let bytes_each = set_bytes as f64 / texts.len() as f64;
+        print(&format!("hashes of {bits} bits"), bytes_each, time);
+    }
     Ok(())
 }
 
@@ -159,7 +165,7 @@ impl Side {
             "estimating.rsm"
         });
         Ok(Self {
-            store: store_options().create(path, schema(Text::words(5), is_exact)?)?,
+            store: store_options().create(path, schema(Text::words(5), is_exact.then_some(44))?)?,
             sketch: Duration::ZERO,
             insert: Duration::ZERO,
             new: 0,

@@ -57,6 +57,7 @@ fn parts(schema: &Schema) -> Vec<(&'static str, String)> {
         ("--tables", written(simhash)),
         ("--containment", written(schema.containment())),
         ("--exact", written(schema.is_exact())),
+        ("--exact-bits", written(schema.exact_bits())),
         ("--expected", written(schema.expected_documents())),
         // With HTML it is not a separate option.
         ("--seed", written(html.is_none().then(|| schema.seed()))),
@@ -85,6 +86,12 @@ pub(super) fn schema_part(schema: &Schema, option: &str) -> String {
         "--tables" => or_none(simhash.map(|s| s.to_string()), "SimHash"),
         "--containment" => or_none(schema.containment().map(|c| c.to_string()), "containment"),
         "--exact" => "no exact sets".into(),
+        "--exact-bits" => or_none(
+            schema
+                .exact_bits()
+                .map(|bits| format!("exact sets of {bits} bits")),
+            "exact sets",
+        ),
         "--expected" => format!("{} expected documents", schema.expected_documents()),
         "--seed" => format!("seed {}", schema.seed()),
         "--tf-idf" => "no document frequencies".into(),

@@ -177,6 +177,9 @@ pub(crate) struct SchemaOptions {
     /// without --texts. Needs MinHash other than external
     #[arg(long)]
     exact: bool,
+    /// Bits of these hashes, 32 to 64 [default: 44]. Fewer take less space and collide more often: create prints how often
+    #[arg(long, value_name = "N", requires = "exact")]
+    exact_bits: Option<u8>,
     /// Explicit permuted tables: groups of S blocks of which any R lead, such as 5,2 for ten tables, or 3,2+2,2+2,2
     /// [default of --distance: the largest at which the tables find all fingerprints]
     #[arg(long, value_name = "S,R+...")]
@@ -278,7 +281,10 @@ impl SchemaOptions {
             schema = schema.containment(containment);
         }
         if self.exact {
-            schema = schema.exact();
+            schema = match self.exact_bits {
+                None => schema.exact(),
+                Some(bits) => schema.exact_bits(bits),
+            };
         }
         if let Some(number) = self.expected {
             schema = schema.expected_documents(number);
@@ -416,6 +422,11 @@ impl SchemaOptions {
             (
                 "--exact",
                 self.exact.then(|| schema.is_some_and(Schema::is_exact)),
+            ),
+            agreement(
+                "--exact-bits",
+                self.exact_bits,
+                schema.and_then(Schema::exact_bits),
             ),
             ("--expected", self.expected.map(|_| false)),
             agreement("--seed", self.seed, schema.map(Schema::seed)),

@@ -75,6 +75,7 @@ class Schema:
         empty_documents: Literal["distinct", "alike"] = "distinct",
         html: bool = False,
         exact: bool = False,
+        exact_bits: int | None = None,
     ) -> Schema: ...
     @classmethod
     def from_bytes(cls, bytes: bytes) -> Schema: ...

@@ -4,7 +4,7 @@ use super::definition::{Combine, MinHashSchema, Schema, value_layout};
 use crate::error::{Result, SketchError};
 use crate::lanes::{Banding, TableDesign, check_recall, check_threshold, choose_design};
 use crate::sketch::{
-    Containment, EmptyDocuments, MinHashKind, MinHashRecipe, Permutations, Recipe,
+    Containment, EmptyDocuments, KEPT_HASH_BITS, MinHashKind, MinHashRecipe, Permutations, Recipe,
 };
 use crate::text::{Text, UNICODE_VERSION};
 
@@ -436,7 +436,7 @@ pub struct SchemaBuilder {
     seed: u64,
     expected_documents: u64,
     empty: EmptyDocuments,
-    is_exact: bool,
+    exact_bits: Option<u8>,
 }
 
 impl Default for SchemaBuilder {
@@ -450,7 +450,7 @@ impl Default for SchemaBuilder {
             seed: 1,
             expected_documents: 1_000_000,
             empty: EmptyDocuments::Distinct,
-            is_exact: false,
+            exact_bits: None,
         }
     }
 }
@@ -575,7 +575,26 @@ impl SchemaBuilder {
     /// # Ok::<(), resemblance_sketch::SketchError>(())
     /// ```
     pub fn exact(mut self) -> Self {
-        self.is_exact = true;
+        self.exact_bits = Some(KEPT_HASH_BITS);
+        self
+    }
+
+    /// Like [`exact`](Self::exact), with hashes of 32 to 64 bits. A set of n features takes about
+    /// (`bits` + 2.6 − log₂ n) / 8 bytes for each feature. Two of n features have the same hash with
+    /// a probability of at most n² / 2^(`bits` + 1): see
+    /// [`Schema::collision_probability`](crate::Schema::collision_probability).
+    ///
+    /// Kept hashes of containment have 44 bits. With another width, sets are stored in addition to
+    /// them.
+    ///
+    /// ```
+    /// # use resemblance_sketch::{MinHash, Schema};
+    /// let schema = Schema::builder().minhash(MinHash::new(128)).exact_bits(64).build()?;
+    /// assert!(schema.is_exact() && schema.collision_probability(1_000_000).unwrap() < 1e-7);
+    /// # Ok::<(), resemblance_sketch::SketchError>(())
+    /// ```
+    pub fn exact_bits(mut self, bits: u8) -> Self {
+        self.exact_bits = Some(bits);
         self
     }
 
@@ -598,7 +617,7 @@ impl SchemaBuilder {
                 made.map(|simhash| simhash.bits)
             },
             containment: self.containment,
-            is_exact: self.is_exact,
+            exact_bits: self.exact_bits,
         };
         recipe.validate()?;
         let expected_documents = self.expected_documents;

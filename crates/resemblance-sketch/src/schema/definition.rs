@@ -298,7 +298,7 @@ impl Schema {
             seed,
             simhash_bits: None,
             containment: None,
-            is_exact: false,
+            exact_bits: None,
             ..self.recipe.clone()
         };
         Ok(Sketcher::from_valid(recipe, None, minhash.value_bits))
@@ -439,13 +439,38 @@ impl Schema {
     /// ```
     #[must_use]
     pub fn is_exact(&self) -> bool {
-        self.recipe.is_exact
+        self.recipe.exact_bits.is_some()
+    }
+
+    /// Returns the width of the hashes of exact sets, 32 to 64 bits, or `None` unless the schema is
+    /// exact: see [`SchemaBuilder::exact_bits`](crate::SchemaBuilder::exact_bits).
+    #[must_use]
+    pub fn exact_bits(&self) -> Option<u8> {
+        self.recipe.exact_bits
+    }
+
+    /// Returns a bound on the probability that a comparison of two documents is wrong because
+    /// hashes collide, if they have this number of different features together. `None` unless the
+    /// schema is exact.
+    ///
+    /// ```
+    /// # use resemblance_sketch::{MinHash, Schema};
+    /// let schema = Schema::builder().minhash(MinHash::new(64)).exact_bits(32).build()?;
+    /// // 499,500 pairs of features, each of which collides with probability 2^-32.
+    /// assert_eq!(schema.collision_probability(1_000), Some(499_500.0 / 2_f64.powi(32)));
+    /// # Ok::<(), resemblance_sketch::SketchError>(())
+    /// ```
+    #[must_use]
+    pub fn collision_probability(&self, features: u64) -> Option<f64> {
+        let bits = self.recipe.exact_bits?;
+        let pairs = features as f64 * (features.saturating_sub(1)) as f64 / 2.0;
+        Some((pairs / 2_f64.powi(bits.into())).min(1.0))
     }
 
     /// Returns true if signatures have an exact set in addition to their kept hashes. Otherwise,
     /// the kept hashes of an exact schema are the exact set.
     pub fn has_sets(&self) -> bool {
-        self.recipe.is_exact && !self.recipe.keeps_all_features()
+        self.recipe.set_bits().is_some()
     }
 
     /// Returns the rules by which texts become the shingles that find shared passages: the rules of

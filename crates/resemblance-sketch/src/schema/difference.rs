@@ -3,6 +3,7 @@
 use std::fmt::Display;
 
 use super::definition::Schema;
+use crate::sketch::KEPT_HASH_BITS;
 
 /// A part of the recipe in which two schemas differ.
 #[derive(Debug, PartialEq, Eq)]
@@ -87,7 +88,11 @@ impl Schema {
             ("containment", or_none(recipe.containment)),
             (
                 "exact sets",
-                if recipe.is_exact { "kept" } else { "none" }.into(),
+                match recipe.exact_bits {
+                    None => "none".into(),
+                    Some(KEPT_HASH_BITS) => "kept".into(),
+                    Some(bits) => format!("kept, of {bits} bits"),
+                },
             ),
             ("Unicode version", format!("{:?}", self.unicode_version)),
         ]

@@ -47,8 +47,12 @@ impl fmt::Display for Schema {
         if let Some(containment) = &self.recipe.containment {
             write_containment(f, containment)?;
         }
-        if self.is_exact() {
-            write!(f, "\nexact: the sets of features decide similarities")?;
+        if let Some((bits, chance)) = self.exact_bits().zip(self.collision_probability(1_000)) {
+            write!(
+                f,
+                "\nexact: the sets of features decide similarities; two of 1000 features have the same hash of {bits} \
+                 bits with a probability of {chance:.0e} at most"
+            )?;
         }
         if self.minhash.is_some() && self.simhash.is_some() {
             let rule = match self.near {

@@ -4,6 +4,7 @@ use super::builder::{MinHash, SimHash};
 use super::definition::{MinHashSchema, Schema};
 use crate::error::{Result, SketchError};
 use crate::lanes::TableDesign;
+use crate::sketch::KEPT_HASH_BITS;
 
 /// The parameter that errors about a change of bands name.
 const REBANDING: &str = "rebanding";
@@ -243,7 +244,9 @@ impl Schema {
         let minhash = self.minhash.map(|old| rebanding.minhash(old));
         let rebuilt = |old| rebanding.simhash(old, expected_documents);
         let mut recipe = self.recipe.clone();
-        recipe.is_exact |= rebanding.is_exact;
+        if rebanding.is_exact {
+            recipe.exact_bits = Some(KEPT_HASH_BITS);
+        }
         recipe.validate()?;
         Ok(Self {
             recipe,

@@ -314,7 +314,7 @@ impl ShingleSelector {
             Selection::Window(window) => self.push_to_window(position, mixed, window.into()),
             Selection::Scaled(scale) => {
                 if mixed <= u64::MAX / u64::from(scale) {
-                    self.kept.push((position, kept_hash(mixed)));
+                    self.kept.push((position, kept_hash(mixed, KEPT_HASH_BITS)));
                 }
             }
         }
@@ -345,7 +345,7 @@ impl ShingleSelector {
         if let Some(&(position, mixed)) = self.candidates.front()
             && self.kept.last().is_none_or(|last| last.0 != position)
         {
-            self.kept.push((position, kept_hash(mixed)));
+            self.kept.push((position, kept_hash(mixed, KEPT_HASH_BITS)));
         }
     }
 
@@ -369,8 +369,8 @@ impl ShingleSelector {
 
 /// Returns the hash under which a shingle is indexed. It is uniform for every rule of selection.
 /// Frozen.
-pub(super) fn kept_hash(mixed: u64) -> u64 {
-    mix64(mixed.wrapping_add(GOLDEN_GAMMA)) >> (64 - KEPT_HASH_BITS)
+pub(super) fn kept_hash(mixed: u64, bits: u8) -> u64 {
+    mix64(mixed.wrapping_add(GOLDEN_GAMMA)) >> (64 - bits)
 }
 
 #[cfg(test)]
@@ -398,7 +398,7 @@ mod tests {
         });
         let mut least: Vec<(u64, u64)> = least.copied().collect();
         least.dedup();
-        let shingle = |(position, mixed)| (position, kept_hash(mixed));
+        let shingle = |(position, mixed)| (position, kept_hash(mixed, KEPT_HASH_BITS));
         least.into_iter().map(shingle).collect()
     }
 

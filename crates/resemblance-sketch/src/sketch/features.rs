@@ -249,7 +249,7 @@ mod tests {
             minhash: None,
             simhash_bits: Some(64),
             containment,
-            is_exact: false,
+            exact_bits: None,
         };
         Sketcher::new(recipe).unwrap()
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::containment::ShingleSelector;
-use super::exact::ExactSet;
+use super::exact::{ExactSet, SetHash};
 use super::frequencies::DocumentFrequencies;
 use super::hash::{derive, stream};
 use super::min_hash::AnyMinHasher;
@@ -27,8 +27,8 @@ pub(super) struct HashFunctions {
     pub(super) mark: RecipeMark,
     pub(super) minhash: Option<AnyMinHasher>,
     pub(super) simhash: Option<SimHasher>,
-    /// The key of the hashes of exact sets, if signatures have these in addition to kept hashes.
-    set_key: Option<u64>,
+    /// The hashes of exact sets, if signatures have these in addition to kept hashes.
+    set_hash: Option<SetHash>,
 }
 
 impl HashFunctions {
@@ -49,8 +49,10 @@ impl HashFunctions {
             simhash: recipe
                 .simhash_bits
                 .map(|bits| SimHasher::new(recipe.seed, bits)),
-            set_key: (recipe.is_exact && !recipe.keeps_all_features())
-                .then(|| derive(recipe.seed, stream::CONTAINMENT_KEY)),
+            set_hash: recipe.set_bits().map(|bits| SetHash {
+                key: derive(recipe.seed, stream::CONTAINMENT_KEY),
+                bits,
+            }),
             recipe,
         }
     }
@@ -78,7 +80,7 @@ impl HashFunctions {
 
     /// Returns true if signatures have an exact set.
     pub(super) fn makes_sets(&self) -> bool {
-        self.set_key.is_some()
+        self.set_hash.is_some()
     }
 
     /// Returns true if the values depend on the weights of features.
@@ -89,17 +91,17 @@ impl HashFunctions {
 
     /// Returns the exact set of distinct features, if signatures have one.
     pub(super) fn exact_set(&self, features: &[u64]) -> Option<ExactSet> {
-        Some(ExactSet::of_hashes(self.set_key?, features))
+        Some(ExactSet::of_hashes(self.set_hash?, features))
     }
 
     /// Returns the exact set of distinct features with weights, if signatures have one.
     pub(super) fn weighted_set(&self, features: &[WeightedHash]) -> Option<ExactSet> {
-        let key = self.set_key?;
+        let hash = self.set_hash?;
         Some(match self.needs_weights() {
-            true => ExactSet::of_weights(key, features),
+            true => ExactSet::of_weights(hash, features),
             false => {
                 let hashes: Vec<u64> = features.iter().map(|(hash, _)| *hash).collect();
-                ExactSet::of_hashes(key, &hashes)
+                ExactSet::of_hashes(hash, &hashes)
             }
         })
     }

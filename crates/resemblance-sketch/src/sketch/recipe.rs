@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::bottom_k;
-use super::containment::Containment;
+use super::containment::{Containment, KEPT_HASH_BITS};
 use super::hash::feature_hash;
 use super::minhash::Permutations;
 use crate::error::{Result, SketchError};
@@ -16,6 +16,9 @@ const SIMHASH_BITS: [u16; 3] = [32, 64, 128];
 
 /// The numbers of MinHash values in a signature.
 const VALUES: std::ops::RangeInclusive<u16> = 16..=1024;
+
+/// The widths of the hashes of exact sets, in bits.
+const SET_HASH_BITS: std::ops::RangeInclusive<u8> = 32..=64;
 
 /// The minimum size of a bottom-k signature. Each row of a band needs eight hashes: see
 /// `bottom_k::rows`.
@@ -146,8 +149,9 @@ pub struct Recipe {
     pub(crate) simhash_bits: Option<u16>,
     /// The rule that selects the shingles that find shared passages.
     pub(crate) containment: Option<Containment>,
-    /// True if signatures have the set of all features.
-    pub(crate) is_exact: bool,
+    /// The width of the hashes of exact sets, 32 to 64 bits; `None` unless signatures have the set of
+    /// all features.
+    pub(crate) exact_bits: Option<u8>,
 }
 
 /// A recipe as a schema is written. Frozen.
@@ -168,15 +172,20 @@ enum StoredEmpty {
     Alike,
     DistinctOfExact,
     AlikeOfExact,
+    /// With hashes of this width instead of 44 bits.
+    DistinctOfBits(u8),
+    AlikeOfBits(u8),
 }
 
 impl From<StoredRecipe> for Recipe {
     fn from(stored: StoredRecipe) -> Self {
-        let (empty, is_exact) = match stored.empty {
-            StoredEmpty::Distinct => (EmptyDocuments::Distinct, false),
-            StoredEmpty::Alike => (EmptyDocuments::Alike, false),
-            StoredEmpty::DistinctOfExact => (EmptyDocuments::Distinct, true),
-            StoredEmpty::AlikeOfExact => (EmptyDocuments::Alike, true),
+        let (empty, exact_bits) = match stored.empty {
+            StoredEmpty::Distinct => (EmptyDocuments::Distinct, None),
+            StoredEmpty::Alike => (EmptyDocuments::Alike, None),
+            StoredEmpty::DistinctOfExact => (EmptyDocuments::Distinct, Some(KEPT_HASH_BITS)),
+            StoredEmpty::AlikeOfExact => (EmptyDocuments::Alike, Some(KEPT_HASH_BITS)),
+            StoredEmpty::DistinctOfBits(bits) => (EmptyDocuments::Distinct, Some(bits)),
+            StoredEmpty::AlikeOfBits(bits) => (EmptyDocuments::Alike, Some(bits)),
         };
         Self {
             text: stored.text,
@@ -185,7 +194,7 @@ impl From<StoredRecipe> for Recipe {
             minhash: stored.minhash,
             simhash_bits: stored.simhash_bits,
             containment: stored.containment,
-            is_exact,
+            exact_bits,
         }
     }
 }
@@ -195,11 +204,13 @@ impl From<Recipe> for StoredRecipe {
         Self {
             text: recipe.text,
             seed: recipe.seed,
-            empty: match (recipe.empty, recipe.is_exact) {
-                (EmptyDocuments::Distinct, false) => StoredEmpty::Distinct,
-                (EmptyDocuments::Alike, false) => StoredEmpty::Alike,
-                (EmptyDocuments::Distinct, true) => StoredEmpty::DistinctOfExact,
-                (EmptyDocuments::Alike, true) => StoredEmpty::AlikeOfExact,
+            empty: match (recipe.empty, recipe.exact_bits) {
+                (EmptyDocuments::Distinct, None) => StoredEmpty::Distinct,
+                (EmptyDocuments::Alike, None) => StoredEmpty::Alike,
+                (EmptyDocuments::Distinct, Some(KEPT_HASH_BITS)) => StoredEmpty::DistinctOfExact,
+                (EmptyDocuments::Alike, Some(KEPT_HASH_BITS)) => StoredEmpty::AlikeOfExact,
+                (EmptyDocuments::Distinct, Some(bits)) => StoredEmpty::DistinctOfBits(bits),
+                (EmptyDocuments::Alike, Some(bits)) => StoredEmpty::AlikeOfBits(bits),
             },
             minhash: recipe.minhash,
             simhash_bits: recipe.simhash_bits,
@@ -269,7 +280,9 @@ impl Recipe {
         if let Some(containment) = self.containment {
             self.validate_containment(&containment)?;
         }
-        if self.is_exact {
+        if let Some(bits) = self.exact_bits {
+            let is_valid = SET_HASH_BITS.contains(&bits);
+            SketchError::require(is_valid, "exact_bits", bits, "32 to 64")?;
             self.validate_exact()?;
         }
         let is_allowed = self.text.is_none() || !self.is_made_elsewhere();
@@ -310,6 +323,13 @@ impl Recipe {
             .containment
             .is_some_and(|it| it.window_shingles() == Some(1) || it.scale() == Some(1));
         keeps_all && !is_weighted && (self.text.is_none() || self.kept_text() == self.text)
+    }
+
+    /// Returns the width of the hashes of exact sets if signatures have sets in addition to kept
+    /// hashes. Kept hashes of all features are the sets, but not those of another width.
+    pub(crate) fn set_bits(&self) -> Option<u8> {
+        let is_kept = |bits: &u8| *bits == KEPT_HASH_BITS && self.keeps_all_features();
+        self.exact_bits.filter(|bits| !is_kept(bits))
     }
 
     /// Returns true if this recipe makes no part of a signature, because the caller provides
@@ -367,7 +387,7 @@ impl Recipe {
                 bits(&[u8::from(self.empty == EmptyDocuments::Alike)]),
                 bits_of(weights),
                 bits(&containment),
-                bits(&[u8::from(self.is_exact)]),
+                bits_of(self.exact_bits.map(u64::from)),
             ],
         }
     }
@@ -392,8 +412,9 @@ impl Recipe {
         if let Some(containment) = self.containment {
             containment.append_to(&mut bytes);
         }
-        if self.is_exact {
+        if let Some(bits) = self.exact_bits {
             bytes.extend_from_slice(b"exact");
+            bytes.extend(Some(bits).filter(|bits| *bits != KEPT_HASH_BITS));
         }
         feature_hash(&bytes)
     }

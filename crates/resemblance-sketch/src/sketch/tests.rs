@@ -22,7 +22,7 @@ fn recipe(seed: u64, minhash_values: Option<u16>, simhash_bits: Option<u16>) -> 
         minhash: minhash_values.and_then(functions),
         simhash_bits,
         containment: None,
-        is_exact: false,
+        exact_bits: None,
     }
 }
 

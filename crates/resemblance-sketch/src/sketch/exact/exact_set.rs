@@ -8,7 +8,7 @@ use crate::sketch::recipe::MinHashKind;
 use crate::sketch::simhash::{WeightedHash, add_up};
 
 /// The features of a document in a schema that is [exact](crate::SchemaBuilder::exact): distinct
-/// hashes of 44 bits in ascending order, and their weights if the kind of MinHash has weights.
+/// hashes, of 44 bits unless the schema sets another width, in ascending order, and their weights if the kind of MinHash has weights.
 ///
 /// ```
 /// use resemblance_sketch::{MinHash, Schema, Text};
@@ -27,22 +27,35 @@ pub struct ExactSet {
     weights: Vec<u64>,
 }
 
+/// The hash function of exact sets.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SetHash {
+    pub(crate) key: u64,
+    /// 32 to 64.
+    pub(crate) bits: u8,
+}
+
+impl SetHash {
+    fn hash(self, feature: u64) -> u64 {
+        kept_hash(mix64(feature ^ self.key), self.bits)
+    }
+}
+
 impl ExactSet {
     /// Makes the set of features with these hashes, in any order. Keeps the same hashes as
-    /// containment. Frozen.
-    pub(crate) fn of_hashes(key: u64, features: &[u64]) -> Self {
-        let kept = features.iter().map(|hash| kept_hash(mix64(hash ^ key)));
-        let mut hashes: Vec<u64> = kept.collect();
+    /// containment if they have the same width. Frozen.
+    pub(crate) fn of_hashes(set: SetHash, features: &[u64]) -> Self {
+        let mut hashes: Vec<u64> = features.iter().map(|hash| set.hash(*hash)).collect();
         hashes.sort_unstable();
         hashes.dedup();
         Self::from_sorted(hashes, Vec::new())
     }
 
     /// Makes the set of weighted features. Adds up the weights of hashes that collide. Frozen.
-    pub(crate) fn of_weights(key: u64, features: &[WeightedHash]) -> Self {
+    pub(crate) fn of_weights(set: SetHash, features: &[WeightedHash]) -> Self {
         let kept = features
             .iter()
-            .map(|(hash, weight)| (kept_hash(mix64(hash ^ key)), *weight));
+            .map(|(hash, weight)| (set.hash(*hash), *weight));
         let mut entries: Vec<WeightedHash> = kept.collect();
         add_up(&mut entries);
         let (hashes, weights) = entries.into_iter().unzip();
@@ -153,6 +166,34 @@ mod tests {
                 assert_eq!(set.exact_set().unwrap().hashes(), kept);
             }
         }
+    }
+
+    #[test]
+    fn exact_sets_have_the_chosen_width() {
+        let of = |bits| {
+            let signature = sketch(MinHash::new(64), |builder| builder.exact_bits(bits));
+            signature.exact_set().unwrap().hashes().to_vec()
+        };
+        let cut = |bits| {
+            of(64)
+                .iter()
+                .map(|hash| hash >> (64 - bits))
+                .collect::<Vec<_>>()
+        };
+        for bits in [32, 44, 63] {
+            assert_eq!(of(bits), cut(bits));
+        }
+        let schema = |bits| {
+            let builder = Schema::builder().minhash(MinHash::new(64));
+            builder.exact_bits(bits).build().unwrap()
+        };
+        let usual = Schema::builder().minhash(MinHash::new(64)).exact();
+        assert_eq!(usual.build().unwrap(), schema(44));
+        for bits in [32, 44, 64] {
+            let bytes = schema(bits).to_bytes().unwrap();
+            assert_eq!(Schema::from_bytes(&bytes).unwrap(), schema(bits));
+        }
+        assert!(schema(32).recipe_difference(&schema(33)).is_some());
     }
 
     #[test]

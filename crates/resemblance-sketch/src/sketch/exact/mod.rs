@@ -15,6 +15,7 @@ mod spans;
 
 pub use classical::{modular_minhash, permuted_table, simhash};
 pub use exact_set::ExactSet;
+pub(crate) use exact_set::SetHash;
 pub use fingerprints::{
     angle, fingerprints_within, hamming, jaccard_of_bits, same_bit_probability, sensitivity,
 };
