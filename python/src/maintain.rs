@@ -49,8 +49,8 @@ pub(crate) fn compact(py: Python<'_>, path: PathBuf, progress: Callback) -> Repo
 #[pyfunction]
 #[pyo3(signature = (path, *, threshold=None, recall=None, bands=None, rows=None, max_distance=None,
     expected_documents=None, exact=false, sets_from=None, progress=None))]
-pub(crate) fn reband(
-    py: Python<'_>,
+pub(crate) fn reband<'py>(
+    py: Python<'py>,
     path: PathBuf,
     threshold: Option<f64>,
     recall: Option<f64>,
@@ -61,7 +61,7 @@ pub(crate) fn reband(
     exact: bool,
     sets_from: Option<PyRef<'_, Snapshot>>,
     progress: Callback,
-) -> Report<'_> {
+) -> Report<'py> {
     let rebanding = given!(
         Rebanding::new(),
         threshold,
