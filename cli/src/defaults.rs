@@ -19,7 +19,7 @@ const USUAL_PLACE: &str = "resemblance/config.toml";
 
 /// Options that concern near-duplicate documents. Their defaults are not applied where `dedup`
 /// removes only paragraphs or lines.
-const DOCUMENT_OPTIONS: [&str; 26] = [
+const DOCUMENT_OPTIONS: [&str; 27] = [
     "threshold",
     "distance",
     "by",
@@ -28,6 +28,7 @@ const DOCUMENT_OPTIONS: [&str; 26] = [
     "budget",
     "max-bucket",
     "verify",
+    "auto",
     "words",
     "unordered",
     "minhash",

@@ -175,7 +175,8 @@ impl ContainmentFields {
     }
 }
 
-const UNITS: [(&str, ShingleUnit); 3] = [
+const UNITS: [(&str, ShingleUnit); 4] = [
+    ("auto", ShingleUnit::Auto),
     ("words", ShingleUnit::Words),
     ("characters", ShingleUnit::Characters),
     ("code", ShingleUnit::CodeTokens),
@@ -220,6 +221,7 @@ impl TextFields {
     pub(crate) fn build(&self, py: Python<'_>) -> PyResult<resemblance::Text> {
         let length = number(py, "length", self.length)?;
         let text = match choice(py, "unit", &self.unit, &UNITS)? {
+            ShingleUnit::Auto => resemblance::Text::auto().with_length(length),
             ShingleUnit::Words => resemblance::Text::words(length),
             ShingleUnit::Characters => resemblance::Text::characters(length),
             _ => resemblance::Text::code(length),

@@ -93,8 +93,9 @@ fn text_recipe(input: &mut Input<'_>) -> Text {
         255 => 256,
         n => u16::from(n) % 13,
     };
-    let mut text = match input.byte() % 3 {
+    let mut text = match input.byte() % 4 {
         0 => Text::words(length),
+        3 => Text::auto().with_length(length),
         1 => Text::characters(length),
         _ => Text::code(length),
     };
@@ -175,7 +176,7 @@ fn shingles(schema: &Schema, text: &str) -> Vec<String> {
 /// The definition of shingles, where letters are plain.
 fn ascii_shingles(recipe: Text, text: &str) -> Vec<String> {
     let (units, between): (Vec<String>, &str) = match recipe.unit() {
-        ShingleUnit::Words => {
+        ShingleUnit::Words | ShingleUnit::Auto => {
             let words = text.split(|c: char| !c.is_ascii_alphanumeric());
             let words = words.filter(|word| !word.is_empty());
             (words.map(str::to_ascii_lowercase).collect(), " ")

@@ -1,12 +1,12 @@
 //! Answers that textbooks and papers give, and that anyone can follow by hand.
 
-use crate::common::sample::trials;
+use crate::common::sample::{Random, trials};
 use resemblance::exact::{
     FeatureSet, fingerprints_within, jaccard, jaccard_of_bits, modular_minhash, permuted_table,
     same_bit_probability, sensitivity, simhash,
 };
 use resemblance::schema::{Banding, TableDesign};
-use resemblance::{MinHash, Schema, Signature, SimHash, Text};
+use resemblance::{MinHash, Schema, Signature, SimHash, Store, Text};
 
 fn shingles(text: &str, characters: u16) -> FeatureSet<String> {
     let mut shingles = Vec::new();
@@ -258,4 +258,76 @@ fn distance_three_means_nearly_identical() {
         error < 5.0 * deviation,
         "{share}, expected {expected} +- {deviation}"
     );
+}
+
+/// A text of frequent and rare words without spaces between them. `letters` are the first letters of
+/// the ranges that its words are made of.
+fn text_without_spaces(random: &mut Random, letters: &[(u32, u32)], length: usize) -> Vec<char> {
+    let mut text = Vec::new();
+    while text.len() < length {
+        // The square makes some of 4,000 words frequent. A word is 1 to 3 letters.
+        let rank = (random.below(64) * random.below(64)) % 4_000;
+        let mut word = Random(rank);
+        for _ in 0..=word.below(3) {
+            let (first, count) = letters[word.below(letters.len() as u64) as usize];
+            let number = first + word.below(count.into()) as u32;
+            text.push(char::from_u32(number).unwrap());
+        }
+        if random.below(12) == 0 {
+            text.push(['。', '，', '\n', ' '][random.below(4) as usize]);
+        }
+    }
+    text
+}
+
+/// Near-copies of 400 letters with three letters replaced, inserted or removed, and all punctuation
+/// changed.
+#[test]
+fn near_copies_in_scripts_without_spaces_are_found_by_default() {
+    let scripts: [&[(u32, u32)]; 3] = [
+        &[(0x4e00, 3_000)],
+        &[(0x3041, 80), (0x30a1, 80), (0x4e00, 2_000)],
+        &[(0x0e01, 46)],
+    ];
+    for letters in scripts {
+        let mut random = Random(46);
+        let mut texts = Vec::new();
+        for _ in 0..100 {
+            let text = text_without_spaces(&mut random, letters, 400);
+            let mut copy = text.clone();
+            for _ in 0..3 {
+                let at = random.below(copy.len() as u64) as usize;
+                let other = char::from_u32(letters[0].0 + 1 + random.below(40) as u32).unwrap();
+                match random.below(3) {
+                    0 => copy[at] = other,
+                    1 => copy.insert(at, other),
+                    _ => drop(copy.remove(at)),
+                }
+            }
+            let copy = String::from_iter(copy).replace(['。', '，', '\n', ' '], "、");
+            texts.push([String::from_iter(text), copy]);
+        }
+        let found = |text| {
+            let schema = Schema::builder().text(text).minhash(MinHash::new(128));
+            let store = Store::in_memory(schema.build().unwrap()).unwrap();
+            for (number, pair) in texts.iter().enumerate() {
+                let original = store.sketch_text(&pair[0]).unwrap();
+                store.insert(number.to_string(), &original).unwrap();
+            }
+            let (mut right, mut wrong) = (0, 0);
+            for (number, pair) in texts.iter().enumerate() {
+                let copy = store.sketch_text(&pair[1]).unwrap();
+                let matches = store.snapshot().unwrap().query(&copy).run().unwrap();
+                for found in &matches {
+                    let is_original = found.id().get() == number as u64;
+                    right += u32::from(is_original);
+                    wrong += u32::from(!is_original);
+                }
+            }
+            (right, wrong)
+        };
+        let (right, wrong) = found(Text::auto());
+        assert!(right >= 95 && wrong == 0, "{right} found, {wrong} wrong");
+        assert_eq!(found(Text::words(5)).0, 0);
+    }
 }

@@ -4,16 +4,17 @@ use clap::Args;
 use resemblance::schema::{Language, ShingleUnit};
 use resemblance::{Schema, Text};
 
-const DEFAULT_WORDS: u16 = 5;
-
 /// The steps that a text passes through: NFC or NFKC, lower case, accents, words, stop words,
 /// stems; then shingles.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct TextOptions {
-    /// Shingles of N words [default: 5]
+    /// Shingles of N units: characters of scripts without spaces, such as Chinese or Thai; words of others [default: 5]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256), conflicts_with_all = ["words", "chars", "code"])]
+    auto: Option<u16>,
+    /// Shingles of N words instead, in all scripts
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256), conflicts_with_all = ["chars", "code"])]
     words: Option<u16>,
-    /// Shingles of N characters instead, for languages without spaces between words
+    /// Shingles of N characters instead
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256), conflicts_with = "code")]
     chars: Option<u16>,
     /// Shingles of N tokens of source code instead
@@ -26,7 +27,7 @@ pub(crate) struct TextOptions {
     #[arg(long, conflicts_with = "code")]
     keep_case: bool,
     /// With --chars: remove white space instead of reducing it to single spaces
-    #[arg(long, requires = "chars", conflicts_with_all = ["words", "code", "unordered", "stop_words", "stem"])]
+    #[arg(long, requires = "chars", conflicts_with_all = ["auto", "words", "code", "unordered", "stop_words", "stem"])]
     remove_spaces: bool,
     /// Ignore the order of words within a shingle
     #[arg(long, conflicts_with = "chars")]
@@ -44,10 +45,10 @@ pub(crate) struct TextOptions {
 
 /// Returns the rules by which texts become shingles where no other step is requested.
 pub(crate) fn default_text(words: Option<u16>, chars: Option<u16>) -> Text {
-    match chars {
-        Some(length) => Text::characters(length),
-        None => Text::words(words.unwrap_or(DEFAULT_WORDS)),
-    }
+    let characters = chars.map(Text::characters);
+    characters
+        .or(words.map(Text::words))
+        .unwrap_or(Text::auto())
 }
 
 impl TextOptions {
@@ -56,6 +57,9 @@ impl TextOptions {
             Some(length) => Text::code(length),
             None => default_text(self.words, self.chars),
         };
+        if let Some(length) = self.auto {
+            text = text.with_length(length);
+        }
         if self.nfkc {
             text = text.nfkc();
         }
@@ -81,7 +85,7 @@ impl TextOptions {
     }
 
     /// The options with whether they agree with `schema`; `None` if not given.
-    pub(crate) fn agreements(&self, schema: Option<&Schema>) -> [Agreement; 10] {
+    pub(crate) fn agreements(&self, schema: Option<&Schema>) -> [Agreement; 11] {
         let text = schema.and_then(Schema::text);
         let has = |is: fn(&Text) -> bool| text.as_ref().is_some_and(is);
         let length_of = |unit| {
@@ -91,6 +95,7 @@ impl TextOptions {
         let stop_words = text.and_then(|text| text.stop_words_language());
         let stem = text.and_then(|text| text.stem_language());
         [
+            agreement("--auto", self.auto, length_of(ShingleUnit::Auto)),
             agreement("--words", self.words, length_of(ShingleUnit::Words)),
             agreement("--chars", self.chars, length_of(ShingleUnit::Characters)),
             agreement("--code", self.code, length_of(ShingleUnit::CodeTokens)),

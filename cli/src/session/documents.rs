@@ -118,9 +118,9 @@ impl ShingleCounts {
         }
         let advice = match self.recipe?.unit() {
             ShingleUnit::Characters => "shorter shingles (--chars with a smaller number)",
-            _ => {
-                "shingles of characters (--chars 5), as for languages without spaces between words,"
-            }
+            ShingleUnit::Auto => "shorter shingles (--auto with a smaller number)",
+            ShingleUnit::CodeTokens => "shorter shingles (--code with a smaller number)",
+            _ => "shorter ones, or --auto 5 for languages without spaces between words,",
         };
         Some(format!(
             "warning: {short} of {texts} texts have at most one shingle, so only equal ones are found; \

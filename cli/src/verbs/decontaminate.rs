@@ -312,7 +312,7 @@ fn tests_schema(arguments: &DecontaminateArguments) -> Result<Schema> {
     let words = arguments.containment.unwrap_or(SHINGLE_WORDS);
     let window = arguments.window.unwrap_or(WINDOW_SHINGLES);
     let schema = Schema::builder()
-        .text(Text::words(words))
+        .text(Text::auto().with_length(words))
         .containment(Containment::new(words).window(window));
     Ok(schema.build()?)
 }

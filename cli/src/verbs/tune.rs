@@ -114,7 +114,7 @@ pub(crate) struct TuneArguments {
     /// The texts of the corpus are HTML (feature html)
     #[arg(long, requires = "corpus", conflicts_with_all = WITHOUT_CORPUS)]
     html: bool,
-    /// Compare the corpus by shingles of N words [default: 5]
+    /// Compare the corpus by shingles of N words [default: 5 words, or characters of scripts without spaces]
     #[arg(long, value_name = "N", requires = "corpus", conflicts_with = "chars", conflicts_with_all = WITHOUT_CORPUS)]
     words: Option<u16>,
     /// Shingles of N characters instead

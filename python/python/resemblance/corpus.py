@@ -93,7 +93,7 @@ def _invalid(parameter: str, found: str, expected: str) -> InvalidParameterError
 
 
 def _schema(schema: Schema | None) -> Schema:
-    return schema or Schema(text=Text.words(5), minhash=MinHash(128, threshold=0.8))
+    return schema or Schema(text=Text.auto(), minhash=MinHash(128, threshold=0.8))
 
 
 def read_files(

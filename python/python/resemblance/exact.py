@@ -128,7 +128,7 @@ class SharedPassage:
 def shared_spans(a: str, b: str, text: Text | None = None) -> SharedSpans:
     """Finds the parts that two texts share, and their similarities.
 
-    `text` defines a shingle (default: five words). A span includes the marks of its letters and the
+    `text` defines a shingle (default: `Text.auto()`). A span includes the marks of its letters and the
     text between its words.
 
     >>> from resemblance.exact import shared_spans
@@ -136,7 +136,7 @@ def shared_spans(a: str, b: str, text: Text | None = None) -> SharedSpans:
     >>> [a[start:end] for start, end in shared_spans(a, b, Text.words(2)).spans_a]
     ['Not today']
     """
-    return spans_of_texts(a, b, text or Text.words(5))
+    return spans_of_texts(a, b, text or Text.auto())
 
 
 def longest_shared_passage(a: str, b: str, text: Text | None = None) -> SharedPassage | None:
@@ -147,4 +147,4 @@ def longest_shared_passage(a: str, b: str, text: Text | None = None) -> SharedPa
     >>> longest_shared_passage("one two three four", "zero two three five", Text.words(1))
     SharedPassage(a=(4, 13), b=(5, 14), shingles=2)
     """
-    return passage_of_texts(a, b, text or Text.words(5))
+    return passage_of_texts(a, b, text or Text.auto())

@@ -67,7 +67,7 @@ def explain(a: str, b: str, schema: Schema | None = None) -> Explanation:
     """Explains why two texts are similar or not: similarities, estimates, and the parts that they
     share.
 
-    Without a schema shingles are five words, as in `dedup`.
+    Without a schema shingles are those of `Text.auto()`, as in `dedup`.
 
     >>> found = explain("the cat sat here", "The cat sat!", Schema(text=Text.words(2), minhash=MinHash(64)))
     >>> found.shared.jaccard, found.shared.overlap, found.longest

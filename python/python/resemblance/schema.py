@@ -21,7 +21,8 @@ class _Part:
 class Text(_Part):
     """How a text becomes a set of features. A feature is `length` consecutive units.
 
-    `unit` is `"words"`, `"characters"` or `"code"` (tokens of program text). Letters are compared in
+    `unit` is `"auto"` (characters of scripts without spaces between words, such as Chinese or Thai, and
+    words of others), `"words"`, `"characters"` or `"code"` (tokens of program text). Letters are compared in
     lower case and in Unicode form NFC, and white space and punctuation do not matter between words.
     `keep_case` compares capital letters as they are; `remove_spaces` (of characters) leaves white space
     out; `unordered` ignores the order of the words within a feature. `nfkc`, `strip_accents`,
@@ -40,6 +41,11 @@ class Text(_Part):
     unordered: bool = False
     stop_words: str | None = None
     stem: str | None = None
+
+    @classmethod
+    def auto(cls, length: int = 5) -> Text:
+        """Features of `length` characters or words, as the script of each part of the text is written."""
+        return cls("auto", length)
 
     @classmethod
     def words(cls, length: int) -> Text:

@@ -2,6 +2,7 @@
 //! library.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 
 use unicode_normalization::UnicodeNormalization;
 use xxhash_rust::xxh3::xxh3_64;
@@ -23,6 +24,7 @@ pub(crate) fn derive(seed: u64, index: u64) -> u64 {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Unit {
+    Auto = 0,
     Words = 1,
     Characters = 2,
     Code = 3,
@@ -31,6 +33,7 @@ pub(crate) enum Unit {
 impl Unit {
     pub(crate) fn named(name: &str) -> Self {
         match name {
+            "auto" => Self::Auto,
             "words" => Self::Words,
             "characters" => Self::Characters,
             "code" => Self::Code,
@@ -69,6 +72,16 @@ impl Shingles {
         let text = &text.nfc().collect::<String>();
         let lower: Vec<char> = text.chars().flat_map(char::to_lowercase).collect();
         match self.unit {
+            Unit::Auto => {
+                let alone = |c: &char| {
+                    WITHOUT_SPACES
+                        .iter()
+                        .any(|range| range.contains(&u32::from(*c)))
+                };
+                let words = lower.split(|c| !c.is_alphanumeric());
+                let units = words.flat_map(|word| word.chunk_by(|a, b| !alone(a) && !alone(b)));
+                join(units.map(String::from_iter).collect(), self.n, " ")
+            }
             Unit::Words => {
                 let words = lower.split(|c| !c.is_alphanumeric());
                 let words = words.filter(|word| !word.is_empty());
@@ -94,6 +107,15 @@ impl Shingles {
         }
     }
 }
+
+/// The ranges of section 5.1.
+#[rustfmt::skip]
+const WITHOUT_SPACES: [RangeInclusive<u32>; 18] = [
+    0xe00..=0xeff, 0x1000..=0x109f, 0x1780..=0x17ff, 0x1950..=0x19df, 0x1a20..=0x1aaf, 0x2e80..=0x312f,
+    0x31a0..=0x31bf, 0x31f0..=0x31ff, 0x3400..=0x4dbf, 0x4e00..=0xa4cf, 0xa9e0..=0xa9ff, 0xaa60..=0xaadf,
+    0xf900..=0xfaff, 0xff66..=0xff9f, 0x116d0..=0x116ff, 0x16fe0..=0x18dff, 0x1aff0..=0x1b2ff,
+    0x20000..=0x3ffff,
+];
 
 fn tokens(text: &str) -> Vec<String> {
     let is_name = |c: char| c.is_alphanumeric() || c == '_';

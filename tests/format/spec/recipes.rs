@@ -205,7 +205,7 @@ mod with_languages {
         if shingles.steps & 8 != 0 {
             text = match shingles.unit {
                 Unit::Characters => text.remove_spaces(),
-                Unit::Words | Unit::Code => text.unordered(),
+                Unit::Auto | Unit::Words | Unit::Code => text.unordered(),
             };
         }
         if shingles.steps & 16 != 0 {

@@ -282,6 +282,7 @@ fn decode_positions(bytes: &mut Bytes<'_>, hashes: &[u64]) -> Vec<(u64, u64)> {
 
 fn decode_text(bytes: &mut Bytes<'_>) -> Shingles {
     let unit = |number| match number {
+        0 => Unit::Auto,
         1 => Unit::Words,
         2 => Unit::Characters,
         3 => Unit::Code,
@@ -290,6 +291,9 @@ fn decode_text(bytes: &mut Bytes<'_>) -> Shingles {
     let variant = bytes.u32();
     if variant < 3 {
         return Shingles::new(unit(variant + 1), bytes.u16());
+    }
+    if variant == 4 {
+        return Shingles::new(Unit::Auto, bytes.u16());
     }
     assert_eq!(variant, 3);
     let kind = bytes.u8();

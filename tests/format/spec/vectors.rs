@@ -132,6 +132,7 @@ fn equal_note_vectors_match() {
 /// The library's name for shingles without steps.
 pub(crate) fn text_of(shingles: Shingles) -> Text {
     match shingles.unit {
+        Unit::Auto => Text::auto().with_length(shingles.n),
         Unit::Words => Text::words(shingles.n),
         Unit::Characters => Text::characters(shingles.n),
         Unit::Code => Text::code(shingles.n),

@@ -36,7 +36,7 @@ impl ExplainedPair {
             texts,
             is_by_words: schema
                 .text()
-                .is_some_and(|text| text.unit() == ShingleUnit::Words),
+                .is_some_and(|text| matches!(text.unit(), ShingleUnit::Words | ShingleUnit::Auto)),
         })
     }
 

@@ -13,6 +13,9 @@ use crate::error::{Result, SketchError};
 /// The lengths of shingles that a schema accepts, in units.
 const LENGTHS: RangeInclusive<u16> = 1..=256;
 
+/// The length of shingles of [`Text::auto`].
+const AUTO_UNITS: u16 = 5;
+
 /// The edition of the steps. Edition 1 did not normalise texts. Frozen.
 const EDITION: u8 = 2;
 
@@ -45,18 +48,24 @@ pub enum ShingleUnit {
     Characters,
     /// Tokens of source code.
     CodeTokens,
+    /// Single letters of scripts that are written without spaces between words, and words of other
+    /// scripts.
+    Auto,
 }
 
 /// The rules by which a text becomes a set of shingles.
 ///
 /// A shingle is `n` consecutive units of the text. A text of 1 to `n` units has exactly one
-/// shingle, which contains all its units; a text without units has no shingle. There are three
+/// shingle, which contains all its units; a text without units has no shingle. There are four
 /// kinds of units:
 ///
+/// - [`auto()`](Self::auto): each letter, mark or digit of a script that is written without spaces
+///   between words, such as Chinese, Japanese, Thai, Lao, Khmer or Burmese, is a unit. The rest of
+///   the text is cut into words. A shingle has one space between two units.
 /// - [`words(n)`](Self::words): words are the maximal runs of alphanumeric scalar values (as
 ///   [`char::is_alphanumeric`]), in lower case. Everything else separates words, including `_`. A
-///   shingle has one space between two words. Languages without spaces between words, such as
-///   Chinese, Japanese and Thai, give few, long words; use characters for them.
+///   shingle has one space between two words. Languages without spaces between words give few, long
+///   words; use `auto` for them.
 /// - [`characters(n)`](Self::characters): each maximal run of Unicode White_Space becomes one space
 ///   and is removed at both ends; punctuation is kept. The units are the scalar values, in lower case.
 /// - [`code(n)`](Self::code): tokens of source code in any language, with their case. A token is a
@@ -136,6 +145,26 @@ impl Text {
     pub const fn with_length(mut self, length: u16) -> Self {
         self.length = length;
         self
+    }
+
+    /// Creates shingles of 5 consecutive units: single letters of scripts that are written without
+    /// spaces between words, and words of other scripts. For texts without such letters, shingles
+    /// are those of [`words(5)`](Self::words). [`with_length`](Self::with_length) sets another
+    /// number of units.
+    ///
+    /// These scripts are Han, Hiragana, Katakana, Bopomofo, Yi, Tangut, Khitan, Nushu, Thai, Lao,
+    /// Khmer, Myanmar, Tai Le, New Tai Lue, Tai Tham and Tai Viet. Korean has spaces.
+    ///
+    /// ```
+    /// use resemblance_sketch::Text;
+    ///
+    /// let mut shingles = Vec::new();
+    /// let text = Text::auto().with_length(3);
+    /// text.for_each_shingle("The iPhone 手机，ok", |s| shingles.push(s.to_owned()));
+    /// assert_eq!(shingles, ["the iphone 手", "iphone 手 机", "手 机 ok"]);
+    /// ```
+    pub const fn auto() -> Self {
+        Self::new(ShingleUnit::Auto, AUTO_UNITS)
     }
 
     /// Creates shingles of `n` consecutive words, 1 to 256.
@@ -379,7 +408,8 @@ impl Text {
         SketchError::require(LENGTHS.contains(&self.length), "text", self, expected)?;
         let has_word_steps = self.stop_words.is_some() || self.stem.is_some();
         let is_of = |unit| self.unit == unit;
-        let refused = if has_word_steps && !is_of(ShingleUnit::Words) {
+        let has_words = is_of(ShingleUnit::Words) || is_of(ShingleUnit::Auto);
+        let refused = if has_word_steps && !has_words {
             Some("words, where there are stop words or stems")
         } else if self.keeps_case && is_of(ShingleUnit::CodeTokens) {
             Some("words or characters, where the case is kept: code keeps it anyway")
@@ -436,6 +466,7 @@ impl Text {
     /// Returns the unit and the steps as one byte. Frozen.
     pub(super) fn kind(&self) -> u8 {
         let unit: u8 = match self.unit {
+            ShingleUnit::Auto => 0,
             ShingleUnit::Words => 1,
             ShingleUnit::Characters => 2,
             ShingleUnit::CodeTokens => 3,
@@ -489,6 +520,7 @@ impl fmt::Display for Text {
             ShingleUnit::Words => "words",
             ShingleUnit::Characters => "characters",
             ShingleUnit::CodeTokens => "code tokens",
+            ShingleUnit::Auto => "auto",
         };
         write!(f, "{unit} {}", self.length)?;
         let steps = [

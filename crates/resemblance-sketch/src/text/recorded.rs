@@ -7,21 +7,21 @@ use super::language::Language;
 use super::recipe::{FrozenLanguage, ShingleUnit, Text, step};
 use super::unicode::{UNICODE_VERSION, UnicodeVersion};
 
-/// An encoded text. Texts without optional steps use the first three variants, which are older than
-/// the steps.
+/// An encoded text. Texts without optional steps use the variants of their units.
 #[derive(Serialize, Deserialize)]
 enum RecordedText {
     Words(u16),
     Characters(u16),
     Code(u16),
     Steps {
-        /// 1 words, 2 characters, 3 code tokens; plus the bits of the steps.
+        /// 0 auto, 1 words, 2 characters, 3 code tokens; plus the bits of the steps.
         kind: u8,
         length: u16,
         normal_version: UnicodeVersion,
         stop_words: RecordedLanguage,
         stem: RecordedLanguage,
     },
+    Auto(u16),
 }
 
 /// The two letters of a language and the checksum of its data; zeros if the step is not used.
@@ -70,6 +70,7 @@ impl From<Text> for RecordedText {
                 ShingleUnit::Words => Self::Words(text.length),
                 ShingleUnit::Characters => Self::Characters(text.length),
                 ShingleUnit::CodeTokens => Self::Code(text.length),
+                ShingleUnit::Auto => Self::Auto(text.length),
             };
         }
         Self::Steps {
@@ -90,6 +91,7 @@ impl TryFrom<RecordedText> for Text {
             RecordedText::Words(n) => return Ok(Self::words(n)),
             RecordedText::Characters(n) => return Ok(Self::characters(n)),
             RecordedText::Code(n) => return Ok(Self::code(n)),
+            RecordedText::Auto(n) => return Ok(Self::auto().with_length(n)),
             RecordedText::Steps {
                 kind,
                 length,
@@ -102,10 +104,11 @@ impl TryFrom<RecordedText> for Text {
             1 => ShingleUnit::Words,
             2 => ShingleUnit::Characters,
             3 => ShingleUnit::CodeTokens,
-            other => return Err(format!("found unit {other}, expected 1 to 3")),
+            // The steps leave two bits.
+            _ => ShingleUnit::Auto,
         };
-        // A text has only one encoded form: a text without steps must use one of the first three
-        // variants.
+        // A text has only one encoded form: a text without steps must use the variant of
+        // its unit.
         if kind & step::ALL == 0 {
             return Err("found a text of steps that has none".to_owned());
         }

@@ -121,7 +121,9 @@ impl Shingler {
         }
         self.has_visited |= match self.unit {
             ShingleUnit::Characters => units.visit_characters(self.size, visit),
-            ShingleUnit::Words | ShingleUnit::CodeTokens => units.visit_units(self.size, visit),
+            ShingleUnit::Words | ShingleUnit::CodeTokens | ShingleUnit::Auto => {
+                units.visit_units(self.size, visit)
+            }
         };
     }
 

@@ -88,6 +88,16 @@ fn units(text: Text, lower: &[char]) -> Vec<String> {
     };
     match text.unit {
         ShingleUnit::Words => pieces(|c| !unicode::is_alphanumeric(c)),
+        ShingleUnit::Auto => {
+            let is_alone = unicode::is_without_spaces;
+            let words = pieces(|c| !unicode::is_alphanumeric(c));
+            let cut = words.iter().flat_map(|word| {
+                let letters: Vec<char> = word.chars().collect();
+                let parts = letters.chunk_by(|&a, &b| !is_alone(a) && !is_alone(b));
+                parts.map(String::from_iter).collect::<Vec<_>>()
+            });
+            cut.collect()
+        }
         ShingleUnit::Characters => {
             let joint = if text.removes_spaces { "" } else { " " };
             let text = pieces(unicode::is_white_space).join(joint);
@@ -140,7 +150,7 @@ fn in_pieces(random: &mut Random, text: Text, document: &str) -> Vec<String> {
 /// Mostly letters and separators of several scripts, now and then any scalar value.
 fn random_text(random: &mut Random, length: usize) -> String {
     let usual: Vec<char> =
-        "aAbBzZ09  \t\n.,_-'éÉİıßẞΣσςЖжǅ日本語ｶﾞ\u{301}\u{307}\u{a0}\u{3000}\u{85}\u{2028}\u{200b}𐐀𐐨𝔄😀½²Ⅷ"
+        "aAbBzZ09  \t\n.,_-'éÉİıßẞΣσςЖжǅ日本語กำ่ｶﾞ\u{301}\u{307}\u{a0}\u{3000}\u{85}\u{2028}\u{200b}𐐀𐐨𝔄😀½²Ⅷ"
             .chars()
             .collect();
     (0..length)
@@ -161,6 +171,8 @@ fn random_texts_in_any_pieces_have_the_defined_shingles() {
         let document = random_text(&mut random, length);
         for n in [1, 2, 3, 5, 9, 256] {
             for text in [
+                Text::auto().with_length(n),
+                Text::auto().with_length(n).keep_case().unordered(),
                 Text::words(n),
                 Text::characters(n),
                 Text::code(n),
@@ -176,6 +188,19 @@ fn random_texts_in_any_pieces_have_the_defined_shingles() {
                 let found = in_pieces(&mut random, text, &document);
                 assert_eq!(found, expected, "{text} {document:?}");
             }
+        }
+    }
+}
+
+#[test]
+fn texts_of_scripts_with_spaces_are_cut_as_words() {
+    let mut random = Random(8);
+    for _ in 0..100 {
+        let mut document = random_text(&mut random, 200);
+        document.retain(|c| !unicode::is_without_spaces(c));
+        for n in [1, 5] {
+            let auto = shingles(Text::auto().with_length(n), &document);
+            assert_eq!(auto, shingles(Text::words(n), &document), "{document:?}");
         }
     }
 }
@@ -197,6 +222,7 @@ fn runs_of_ascii_have_the_shingles_of_the_definition() {
             document.push_str(&"xY ".repeat(random.index(9)));
         }
         for text in [
+            Text::auto(),
             Text::words(1),
             Text::words(5),
             Text::characters(9),
@@ -219,7 +245,12 @@ fn words_and_gaps_longer_than_blocks_have_the_defined_shingles() {
             let most = [1, 2, 17, 66, 300][random.index(5)];
             document.push_str(&unit.repeat(1 + random.index(most)));
         }
-        for text in [Text::words(1), Text::words(3), Text::characters(5)] {
+        for text in [
+            Text::auto(),
+            Text::words(1),
+            Text::words(3),
+            Text::characters(5),
+        ] {
             let expected = naive(text, &document);
             assert_eq!(shingles(text, &document), expected, "{text} {document:?}");
             let found = in_pieces(&mut random, text, &document);
@@ -326,6 +357,7 @@ fn texts_without_steps_keep_their_encoding() {
         (Text::words(5), "00000000 0500", "01 0500 110000 02"),
         (Text::characters(9), "01000000 0900", "02 0900 110000 02"),
         (Text::code(300), "02000000 2c01", "03 2c01 110000 02"),
+        (Text::auto(), "04000000 0500", "00 0500 110000 02"),
     ] {
         assert_eq!(encoded(text), bytes(recorded));
         let found: Text = decode(&bytes(recorded)).unwrap();

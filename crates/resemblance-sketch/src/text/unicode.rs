@@ -91,6 +91,29 @@ pub(super) fn is_settled(c: char) -> bool {
     !in_plane(&PLANE_UNSETTLED, c).unwrap_or_else(|| is_in(&UNSETTLED, c))
 }
 
+/// The blocks of the scripts that are written without spaces between words, with their digits and
+/// marks. Frozen.
+#[rustfmt::skip]
+const WITHOUT_SPACES: [[u32; 2]; 18] = [
+    // Thai and Lao, Myanmar, Khmer, Tai Le and New Tai Lue, Tai Tham.
+    [0x0e00, 0x0eff], [0x1000, 0x109f], [0x1780, 0x17ff], [0x1950, 0x19df], [0x1a20, 0x1aaf],
+    // Radicals of Han to Bopomofo, its extension, extended Katakana.
+    [0x2e80, 0x312f], [0x31a0, 0x31bf], [0x31f0, 0x31ff],
+    // Han, and Yi after it; more of Myanmar, and Tai Viet after it.
+    [0x3400, 0x4dbf], [0x4e00, 0xa4cf], [0xa9e0, 0xa9ff], [0xaa60, 0xaadf],
+    // Compatible Han, half-width Katakana, more of Myanmar.
+    [0xf900, 0xfaff], [0xff66, 0xff9f], [0x1_16d0, 0x1_16ff],
+    // Tangut and Khitan, Kana and Nushu, and the planes of Han.
+    [0x1_6fe0, 0x1_8dff], [0x1_aff0, 0x1_b2ff], [0x2_0000, 0x3_ffff],
+];
+
+/// Returns true if `c`, which must be alphanumeric, is of a script that is written without spaces
+/// between words.
+#[inline]
+pub(super) fn is_without_spaces(c: char) -> bool {
+    c >= '\u{e00}' && is_in(&WITHOUT_SPACES, c)
+}
+
 /// Returns whether one of the ranges, inclusive and ascending, contains `c`.
 pub(super) fn is_in(ranges: &[[u32; 2]], c: char) -> bool {
     let number = u32::from(c);
@@ -152,6 +175,63 @@ mod tests {
             let is_same = c.to_lowercase().eq([c]) && c.is_alphanumeric() && is_settled(c);
             assert!(!is_plain(c) || is_same, "{c:?}");
         }
+    }
+
+    /// The names of letters begin with their script.
+    #[test]
+    fn scripts_without_spaces_are_those_with_their_names() {
+        const NAMES: [&str; 20] = [
+            "CJK ",
+            "HIRAGANA ",
+            "KATAKANA",
+            "HALFWIDTH KATAKANA",
+            "HENTAIGANA ",
+            "BOPOMOFO ",
+            "YI ",
+            "TANGUT ",
+            "KHITAN ",
+            "NUSHU ",
+            "THAI ",
+            "LAO ",
+            "KHMER ",
+            "MYANMAR ",
+            "TAI LE ",
+            "NEW TAI LUE ",
+            "TAI THAM ",
+            "TAI VIET ",
+            "IDEOGRAPHIC ",
+            "HANGZHOU ",
+        ];
+        let mut letters = 0;
+        let lines = include_str!("data/ucd_17/Alphabetic.txt").lines();
+        for line in lines.filter(|line| !line.starts_with('#') && !line.is_empty()) {
+            let (range, rest) = line.split_once(';').unwrap();
+            let name = rest.rsplit(']').next().unwrap();
+            let name = name.split("       ").last().unwrap().trim();
+            let (first, last) = range
+                .trim()
+                .split_once("..")
+                .unwrap_or((range.trim(), range.trim()));
+            for number in [first, last] {
+                let c = char::from_u32(u32::from_str_radix(number, 16).unwrap()).unwrap();
+                let is_named = NAMES.iter().any(|script| name.starts_with(script));
+                // Marks and letters that several of these scripts share.
+                let is_shared = [
+                    "VERTICAL KANA",
+                    "VERTICAL IDEOGRAPHIC",
+                    "OLD CHINESE",
+                    "MASU MARK",
+                    "VIETNAMESE ALTERNATE",
+                    "CHINESE SMALL",
+                    "YANGQIN ",
+                ]
+                .iter()
+                .any(|script| name.starts_with(script));
+                assert_eq!(is_without_spaces(c), is_named || is_shared, "{line}");
+                letters += u32::from(is_named);
+            }
+        }
+        assert!(letters > 100);
     }
 
     #[test]

@@ -166,7 +166,7 @@ impl UnitSplitter {
     fn new(text: &Text) -> Self {
         let is_simple = text.unit != ShingleUnit::CodeTokens && !text.removes_spaces;
         let ascii_form = AsciiForm {
-            are_words: text.unit == ShingleUnit::Words,
+            are_words: matches!(text.unit, ShingleUnit::Words | ShingleUnit::Auto),
             keeps_case: text.keeps_case,
         };
         Self {
@@ -201,7 +201,13 @@ impl UnitSplitter {
     /// Returns true only if no step changes `c`.
     #[inline]
     fn is_plain(&self, c: char) -> bool {
-        unicode::is_plain(c) && !self.strips_accents
+        unicode::is_plain(c) && !self.strips_accents && !self.is_alone(c)
+    }
+
+    /// Returns true if the letter `c` is a unit by itself.
+    #[inline]
+    fn is_alone(&self, c: char) -> bool {
+        self.unit == ShingleUnit::Auto && unicode::is_without_spaces(c)
     }
 
     #[inline]
@@ -237,8 +243,15 @@ impl UnitSplitter {
     #[inline]
     fn push_normal(&mut self, c: char) {
         match self.unit {
-            ShingleUnit::Words if unicode::is_alphanumeric(c) => self.units.push(c),
-            ShingleUnit::Words => self.units.separate(),
+            ShingleUnit::Auto if unicode::is_alphanumeric(c) && self.is_alone(c) => {
+                self.units.separate();
+                self.units.push(c);
+                self.units.separate();
+            }
+            ShingleUnit::Words | ShingleUnit::Auto if unicode::is_alphanumeric(c) => {
+                self.units.push(c)
+            }
+            ShingleUnit::Words | ShingleUnit::Auto => self.units.separate(),
             ShingleUnit::Characters if !unicode::is_white_space(c) => self.units.push(c),
             ShingleUnit::Characters if self.removes_spaces => {}
             ShingleUnit::Characters => self.units.separate(),

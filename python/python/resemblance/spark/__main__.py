@@ -55,7 +55,7 @@ def _add_options(verb: argparse.ArgumentParser, name: str) -> None:
         verb.add_argument("--threshold", type=float)
         return
     verb.add_argument("--schema", type=Path, help="file with the bytes of a schema (Schema.to_bytes)")
-    verb.add_argument("--words", type=int, help="words of a shingle [5]")
+    verb.add_argument("--words", type=int, help="words of a shingle [5 words, or characters of scripts without spaces]")
     verb.add_argument("--chars", type=int, help="characters of a shingle")
     verb.add_argument("--minhash", type=int, help="MinHash values [128, unless --simhash is given alone]")
     verb.add_argument("--threshold", type=float, help="least similarity of a pair [0.8]")
@@ -77,7 +77,8 @@ def _add_options(verb: argparse.ArgumentParser, name: str) -> None:
 def _schema(options: argparse.Namespace) -> rs.Schema:
     if options.schema is not None:
         return rs.Schema.from_bytes(options.schema.read_bytes())
-    text = rs.Text.characters(options.chars) if options.chars else rs.Text.words(options.words or 5)
+    text = rs.Text.words(options.words) if options.words else rs.Text.auto()
+    text = rs.Text.characters(options.chars) if options.chars else text
     simhash = None
     if options.simhash:
         simhash = rs.SimHash(options.simhash, max_distance=options.distance)

@@ -113,7 +113,9 @@ fn naive_units(text: Text, chars: &[(char, Range<usize>)]) -> Vec<Range<usize>> 
     }
     let is_code = text.unit == ShingleUnit::CodeTokens;
     let is_name = |c: char| unicode::is_alphanumeric(c) || is_code && c == '_';
-    let runs = chars.chunk_by(|a, b| is_name(a.0) && is_name(b.0));
+    let is_alone = |c| text.unit == ShingleUnit::Auto && unicode::is_without_spaces(c);
+    let runs =
+        chars.chunk_by(|a, b| is_name(a.0) && is_name(b.0) && !is_alone(a.0) && !is_alone(b.0));
     let units = runs.filter(|run| is_name(run[0].0) || is_code && !is_space(run[0].0));
     let kept = units.filter(|run| is_kept(text, run.iter().map(|(c, _)| c).collect()));
     kept.map(place).collect()

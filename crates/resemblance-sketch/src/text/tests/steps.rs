@@ -164,6 +164,7 @@ fn golden_steps() {
             "words" => Text::words(golden.n),
             "characters" => Text::characters(golden.n),
             "code" => Text::code(golden.n),
+            "auto" => Text::auto().with_length(golden.n),
             other => panic!("{other}"),
         };
         text.nfkc = golden.nfkc;
