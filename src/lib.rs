@@ -143,7 +143,7 @@ pub use id::DocumentId;
 pub use join::{Clusters, Join, Pair, Pairs};
 #[doc(hidden)]
 pub use join::{FamilySums, MissedPairs};
-pub use maintain::{EvictPolicy, ExistingKeys, StoredDocument};
+pub use maintain::{EvictPolicy, ExistingKeys};
 pub use memory::{Collected, Collection, KeptDocuments};
 pub use options::StoreOptions;
 pub use query::{Bounds, ContainmentQuery, Family, Nearest, Query, SearchOptions};
@@ -157,8 +157,8 @@ pub use store::Store;
 #[doc(hidden)]
 pub use types::Watch;
 pub use types::{
-    Document, Match, Matches, Novelty, Operation, Overlap, Overlaps, Phase, Progress, Record,
-    Revision, Upserted, key_text,
+    Document, Filter, Match, Matches, Novelty, Operation, Overlap, Overlaps, Phase, Progress,
+    Record, Revision, StoredDocument, Upserted, key_text,
 };
 pub use write::{InsertMany, WriteTransaction};
 

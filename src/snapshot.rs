@@ -380,7 +380,7 @@ impl Snapshot {
     }
 
     /// Iterates over all documents in the order of their insertion. [`Records::from_id`] and
-    /// [`Records::key_prefix`] select some of them. The iterator keeps the snapshot alive. If
+    /// [`Records::passing`] select some of them. The iterator keeps the snapshot alive. If
     /// reading fails, it returns an error and ends.
     ///
     /// ```

@@ -2,7 +2,7 @@
 //! are in `python/resemblance`.
 //!
 //! Files import from those above them in this list: `lease`, `errors`, `python`, `waiting`, `keys`, `schema`,
-//! `exact`, `signature`, `batches`, `files`, `answers`, `progress`, `joins`, `reads`, `snapshot`, `transaction`, `tickets`,
+//! `exact`, `signature`, `batches`, `files`, `filter`, `answers`, `progress`, `joins`, `reads`, `snapshot`, `transaction`, `tickets`,
 //! `store`, `maintain`, `repeats`, `corpus`, `distributed`.
 
 mod answers;
@@ -12,6 +12,7 @@ mod distributed;
 mod errors;
 mod exact;
 mod files;
+mod filter;
 mod joins;
 mod keys;
 mod lease;
@@ -49,6 +50,7 @@ mod _native {
             spans_of_texts,
         },
         files::CorpusFiles,
+        filter::Filter,
         joins::{Cluster, Clusters, Pair, Pairs},
         keys::several,
         maintain::{check, compact, reband, repair},

@@ -12,6 +12,7 @@ use resemblance_corpus::verification::{FeatureSets, verify_exact};
 use crate::answers::{Matches, Record};
 use crate::batches::{Batches, signature_of};
 use crate::errors::{OrRaise, file_error, invalid};
+use crate::filter::{Filter, Passing};
 use crate::joins::{Clusters, Pairs, bounds, family};
 use crate::keys::{Key, optional_key};
 use crate::lease::{Lease, OpenFile};
@@ -101,19 +102,23 @@ impl Reads {
         py: Python<'_>,
         document: &Bound<'_, PyAny>,
         n: usize,
+        filter: Option<&Bound<'_, Filter>>,
         verify: Option<Py<PyAny>>,
         run: impl FnOnce(Nearest<'_>) -> resemblance::Result<resemblance::Matches> + Send,
     ) -> PyResult<Matches> {
         let (snapshot, verifier) = (self.snapshot(py)?, verify.map(Verifier::new));
+        let passing = Passing::new(filter);
         let signature = signature_of(py, &self.schema, document)?;
         let matches = released(py, || {
-            let nearest = snapshot.nearest(&signature, n);
+            let nearest = given!(snapshot.nearest(&signature, n), filter: passing.filter.clone());
             run(match &verifier {
                 Some(verifier) => nearest.verify(|id| verifier.ask((id.get(),))),
                 None => nearest,
             })
         });
-        answer(verifier.as_ref(), matches).map(Matches)
+        passing
+            .answer(answer(verifier.as_ref(), matches))
+            .map(Matches)
     }
 
     fn find(&self, py: Python<'_>, key: &Key) -> PyResult<Option<Record>> {
@@ -123,13 +128,14 @@ impl Reads {
         made.transpose()
     }
 
-    fn iterate(&self, py: Python<'_>, prefix: Option<Key>, is_of_keys: bool) -> PyResult<Records> {
-        let records = given!(self.snapshot(py)?.iter(), key_prefix: prefix.map(|prefix| prefix.0));
+    fn iterate(&self, py: Python<'_>, passing: Passing, is_of_keys: bool) -> PyResult<Records> {
+        let records = given!(self.snapshot(py)?.iter(), passing: passing.filter.clone());
         Ok(Records {
             records: Lease::new(self.file(), records),
             ready: Mutex::default(),
             schema: self.schema.clone_ref(py),
             is_of_keys,
+            passing,
             home: Home::here(),
         })
     }
@@ -143,9 +149,11 @@ impl Reads {
     /// similarity and `max_distance` the maximum distance; both default to those of the schema.
     /// `by` selects which of them counts. `limit` is the maximum number of answers, and
     /// `payloads=True` reads payloads as well. A bound for which the index was not made is refused,
-    /// unless you set `accept_lower_recall`, or `scan` to compare every document.
+    /// unless you set `accept_lower_recall`, or `scan` to compare every document. `filter` is a
+    /// `Filter`, which chooses the documents that can match.
     #[pyo3(signature = (document=None, /, *, key=None, threshold=None, max_distance=None, by=None,
-        limit=None, payloads=false, accept_lower_recall=false, scan=false, probe_budget=None))]
+        limit=None, payloads=false, accept_lower_recall=false, scan=false, probe_budget=None,
+        filter=None))]
     fn query(
         &self,
         py: Python<'_>,
@@ -159,12 +167,14 @@ impl Reads {
         accept_lower_recall: bool,
         scan: bool,
         probe_budget: Option<u64>,
+        filter: Option<&Bound<'_, Filter>>,
     ) -> PyResult<Matches> {
-        let snapshot = self.snapshot(py)?;
+        let (snapshot, passing) = (self.snapshot(py)?, Passing::new(filter));
         let bounds = bounds(py, threshold, max_distance, by, accept_lower_recall)?;
         let ask = |query: resemblance::Query<'_>| {
             let query =
-                given!(query.bounds(bounds), limit, probe_budget; with_payloads if payloads);
+                given!(query.bounds(bounds), limit, probe_budget, filter: passing.filter.clone();
+                    with_payloads if payloads);
             if scan {
                 query.scan().run()
             } else {
@@ -174,11 +184,12 @@ impl Reads {
         let found = match (document, key) {
             (Some(document), None) => {
                 let signature = signature_of(py, &self.schema, document)?;
-                released(py, || ask(snapshot.query(&signature)))?
+                passing.answer(released(py, || ask(snapshot.query(&signature))))?
             }
             (None, Some(key)) => {
                 let ask_by_key = || snapshot.query_by_key(&key.0)?.map(ask).transpose();
-                released(py, ask_by_key)?.ok_or_else(|| key.missing(py))?
+                let answer = passing.answer(released(py, ask_by_key))?;
+                answer.ok_or_else(|| key.missing(py))?
             }
             _ => {
                 let found = "both or neither";
@@ -192,7 +203,7 @@ impl Reads {
     /// faster than single calls of `query`. The parameters are those of `query`. `threads` is the
     /// number of threads, by default one for each core.
     #[pyo3(signature = (documents, *, threshold=None, max_distance=None, by=None, limit=None,
-        payloads=false, accept_lower_recall=false, probe_budget=None, threads=None))]
+        payloads=false, accept_lower_recall=false, probe_budget=None, filter=None, threads=None))]
     fn query_many(
         &self,
         py: Python<'_>,
@@ -204,21 +215,23 @@ impl Reads {
         payloads: bool,
         accept_lower_recall: bool,
         probe_budget: Option<u64>,
+        filter: Option<&Bound<'_, Filter>>,
         threads: Option<usize>,
     ) -> PyResult<Vec<Matches>> {
-        let reader = self.snapshot(py)?;
+        let (reader, passing) = (self.snapshot(py)?, Passing::new(filter));
         let bounds = bounds(py, threshold, max_distance, by, accept_lower_recall)?;
         // A sweep through the buckets costs each thread about the same for few and for many.
         let mut batches = Batches::new(documents, threads)?.by_threads();
         let (threads, mut all) = (batches.threads, Vec::new());
         while let Some(batch) = batches.next()? {
             let signatures = batches.sketch(py, &self.schema.get().parts, &batch)?;
-            let snapshot = reader.clone();
+            let (snapshot, filter) = (reader.clone(), passing.filter.clone());
             let answers = in_background(py, None, move |_| {
                 let query = snapshot.query(&signatures[..]).bounds(bounds);
-                let query = given!(query, limit, probe_budget; with_payloads if payloads);
+                let query = given!(query, limit, probe_budget, filter; with_payloads if payloads);
                 query.threads(threads).run()
-            })?;
+            });
+            let answers = passing.answer(answers)?;
             all.extend(answers.into_iter().map(Matches));
         }
         Ok(all)
@@ -229,7 +242,7 @@ impl Reads {
     /// least `min_recall` unless `scan` is false. `verify` receives the id of a candidate and
     /// returns its exact similarity, which decides, or `None` to use the estimate.
     #[pyo3(signature = (document, n=10, /, *, by=None, min_recall=None, scan=true, payloads=false,
-        verify=None))]
+        filter=None, verify=None))]
     fn nearest(
         &self,
         py: Python<'_>,
@@ -239,10 +252,11 @@ impl Reads {
         min_recall: Option<f64>,
         scan: bool,
         payloads: bool,
+        filter: Option<&Bound<'_, Filter>>,
         verify: Option<Py<PyAny>>,
     ) -> PyResult<Matches> {
         let by = family(py, by)?;
-        self.run_nearest(py, document, n, verify, |nearest| {
+        self.run_nearest(py, document, n, filter, verify, |nearest| {
             given!(nearest, by, min_recall; without_scan if !scan, with_payloads if payloads).run()
         })
     }
@@ -251,7 +265,7 @@ impl Reads {
     /// documents are in no bucket share one scan. `verify` receives the position of the query
     /// document, then the id of the candidate.
     #[pyo3(signature = (documents, n=10, /, *, by=None, min_recall=None, scan=true, payloads=false,
-        verify=None))]
+        filter=None, verify=None))]
     fn nearest_many(
         &self,
         py: Python<'_>,
@@ -261,19 +275,22 @@ impl Reads {
         min_recall: Option<f64>,
         scan: bool,
         payloads: bool,
+        filter: Option<&Bound<'_, Filter>>,
         verify: Option<Py<PyAny>>,
     ) -> PyResult<Vec<Matches>> {
         let (reader, by) = (self.snapshot(py)?, family(py, by)?);
         let verifier = verify.map(|callable| Arc::new(Verifier::new(callable)));
+        let passing = Passing::new(filter);
         let mut batches = Batches::new(documents, None)?;
         let mut all: Vec<Matches> = Vec::new();
         while let Some(batch) = batches.next()? {
             let signatures = batches.sketch(py, &self.schema.get().parts, &batch)?;
             let (snapshot, own, before) = (reader.clone(), verifier.clone(), all.len());
+            let filter = passing.filter.clone();
             // A scan takes long, and Ctrl-C ends it.
             let answers = in_background(py, None, move |_| {
                 let nearest = snapshot.nearest(&signatures, n);
-                let nearest = given!(nearest, by, min_recall;
+                let nearest = given!(nearest, by, min_recall, filter;
                     without_scan if !scan, with_payloads if payloads);
                 match &own {
                     Some(verifier) => nearest
@@ -282,7 +299,7 @@ impl Reads {
                     None => nearest.run(),
                 }
             });
-            let answers = answer(verifier.as_deref(), answers)?;
+            let answers = passing.answer(answer(verifier.as_deref(), answers))?;
             all.extend(answers.into_iter().map(Matches));
         }
         Ok(all)
@@ -293,7 +310,7 @@ impl Reads {
     /// `radius` would have been found. The distance is 1 - similarity, or the number of differing
     /// bits for SimHash.
     #[pyo3(signature = (document, radius, factor=1.0, /, *, by=None, min_recall=None, scan=true,
-        payloads=false, verify=None))]
+        payloads=false, filter=None, verify=None))]
     fn near(
         &self,
         py: Python<'_>,
@@ -304,10 +321,11 @@ impl Reads {
         min_recall: Option<f64>,
         scan: bool,
         payloads: bool,
+        filter: Option<&Bound<'_, Filter>>,
         verify: Option<Py<PyAny>>,
     ) -> PyResult<Matches> {
         let by = family(py, by)?;
-        self.run_nearest(py, document, 1, verify, |nearest| {
+        self.run_nearest(py, document, 1, filter, verify, |nearest| {
             given!(nearest, by, min_recall; without_scan if !scan, with_payloads if payloads)
                 .within(radius, factor)
         })
@@ -337,14 +355,13 @@ impl Reads {
 
     /// Iterates over the keys in order of insertion. A document without a key gives `None`.
     fn __iter__(&self, py: Python<'_>) -> PyResult<Records> {
-        self.iterate(py, None, true)
+        self.iterate(py, Passing::default(), true)
     }
 
-    /// Iterates over all documents in the order of their insertion, or over those whose keys begin with
-    /// `prefix`.
-    #[pyo3(signature = (*, prefix=None))]
-    fn records(&self, py: Python<'_>, prefix: Option<Key>) -> PyResult<Records> {
-        self.iterate(py, prefix, false)
+    /// Iterates over all documents in the order of their insertion, or over those that pass a `Filter`.
+    #[pyo3(signature = (*, filter=None))]
+    fn records(&self, py: Python<'_>, filter: Option<&Bound<'_, Filter>>) -> PyResult<Records> {
+        self.iterate(py, Passing::new(filter), false)
     }
 
     /// Iterates over all near pairs of documents while a thread finds them.
@@ -353,7 +370,7 @@ impl Reads {
     /// compared, and `left_out` of the iterator reports what was not compared. `keys=False` does
     /// not read keys, which is faster. `arrays` and `to_arrow` of the iterator return columns.
     #[pyo3(signature = (*, threshold=None, max_distance=None, by=None, accept_lower_recall=false,
-        threads=None, max_bucket=None, keys=true, progress=None))]
+        threads=None, max_bucket=None, filter=None, keys=true, progress=None))]
     fn pairs(
         &self,
         py: Python<'_>,
@@ -363,13 +380,15 @@ impl Reads {
         accept_lower_recall: bool,
         threads: Option<usize>,
         max_bucket: Option<usize>,
+        filter: Option<&Bound<'_, Filter>>,
         keys: bool,
         progress: Callback,
     ) -> PyResult<Pairs> {
         let bounds = bounds(py, threshold, max_distance, by, accept_lower_recall)?;
         let (snapshot, features) = (self.snapshot(py)?, self.features.clone());
-        let join = given!(snapshot.pairs().bounds(bounds), threads, max_bucket);
-        let found = released(py, || verify_exact(join, features).run())?;
+        let (join, passing) = (snapshot.pairs().bounds(bounds), Passing::new(filter));
+        let join = given!(join, threads, max_bucket, filter: passing.filter.clone());
+        let found = passing.answer(released(py, || verify_exact(join, features).run()))?;
         let schema = &self.schema.get().parts.schema;
         Pairs::start(
             self.file(),
@@ -384,7 +403,7 @@ impl Reads {
     /// pairs connects them, so they may be far apart. Documents without a partner are in no
     /// cluster. The parameters are those of `pairs`.
     #[pyo3(signature = (*, threshold=None, max_distance=None, by=None, accept_lower_recall=false,
-        threads=None, max_bucket=None, progress=None))]
+        threads=None, max_bucket=None, filter=None, progress=None))]
     fn clusters(
         &self,
         py: Python<'_>,
@@ -394,18 +413,21 @@ impl Reads {
         accept_lower_recall: bool,
         threads: Option<usize>,
         max_bucket: Option<usize>,
+        filter: Option<&Bound<'_, Filter>>,
         progress: Callback,
     ) -> PyResult<Clusters> {
         let bounds = bounds(py, threshold, max_distance, by, accept_lower_recall)?;
         let (snapshot, features) = (self.snapshot(py)?, self.features.clone());
-        let file = Arc::clone(self.file());
-        in_background(py, progress, move |link| {
-            let join = given!(snapshot.clusters().bounds(bounds), threads, max_bucket);
+        let (file, passing) = (Arc::clone(self.file()), Passing::new(filter));
+        let filter = passing.filter.clone();
+        let clusters = in_background(py, progress, move |link| {
+            let join = given!(snapshot.clusters().bounds(bounds), threads, max_bucket, filter);
             let found = verify_exact(join, features)
                 .on_progress(link.callback())
                 .run()?;
             Ok(Clusters::new(found, Lease::new(&file, snapshot)))
-        })
+        });
+        passing.answer(clusters)
     }
 
     /// Counts documents, postings, runs and tables.
@@ -476,6 +498,7 @@ pub(crate) struct Records {
     ready: Mutex<VecDeque<Result<resemblance::Record, resemblance::Error>>>,
     schema: Py<Schema>,
     is_of_keys: bool,
+    passing: Passing,
     home: Home,
 }
 
@@ -489,11 +512,12 @@ impl Records {
         self.home.check(py)?;
         let mut next = lock(&self.ready).pop_front();
         if next.is_none() {
-            let read: Vec<_> = released(py, || {
+            let read: PyResult<Vec<_>> = released(py, || {
                 let together =
                     |all: &mut resemblance::Records| all.by_ref().take(RECORDS_TOGETHER).collect();
                 self.records.with(|records| Ok(together(records)))
-            })?;
+            });
+            let read = self.passing.answer(read)?;
             py.check_signals()?;
             let mut ready = lock(&self.ready);
             ready.extend(read);

@@ -12,6 +12,7 @@ use crate::answers::Record;
 use crate::batches::{Batches, in_shares, signature_of};
 use crate::errors::{OrRaise, invalid};
 use crate::exact::{Position, position};
+use crate::filter::{Filter, Passing};
 use crate::keys::optional_key;
 use crate::lease::{Holder, Lease};
 use crate::python::{Report, given, object};
@@ -61,7 +62,7 @@ macro_rules! passage_questions {
         impl Snapshot {$(
             #[doc = $of_one]
             #[pyo3(signature = (document, /, *, min_share=None, min_shared=None, limit=None,
-                max_document_frequency=None))]
+                max_document_frequency=None, filter=None))]
             fn $one<'py>(
                 &self,
                 py: Python<'py>,
@@ -70,19 +71,21 @@ macro_rules! passage_questions {
                 min_shared: Option<u32>,
                 limit: Option<usize>,
                 max_document_frequency: Option<u64>,
+                filter: Option<&Bound<'_, Filter>>,
             ) -> Report<'py> {
                 let signature = signature_of(py, &self.schema, document)?;
                 let snapshot = self.lease.get().or_raise(py)?;
+                let passing = Passing::new(filter);
                 let answer = released(py, || {
-                    let query = snapshot.$one(&signature);
+                    let query = given!(snapshot.$one(&signature), filter: passing.filter.clone());
                     given!(query, min_share, min_shared, limit, max_document_frequency).run()
-                })?;
-                overlaps_object(py, &answer)
+                });
+                overlaps_object(py, &passing.answer(answer)?)
             }
 
             #[doc = $of_many]
             #[pyo3(signature = (documents, *, min_share=None, min_shared=None, limit=None,
-                max_document_frequency=None, threads=None))]
+                max_document_frequency=None, filter=None, threads=None))]
             fn $many<'py>(
                 &self,
                 py: Python<'py>,
@@ -91,18 +94,22 @@ macro_rules! passage_questions {
                 min_shared: Option<u32>,
                 limit: Option<usize>,
                 max_document_frequency: Option<u64>,
+                filter: Option<&Bound<'_, Filter>>,
                 threads: Option<usize>,
             ) -> PyResult<Vec<Bound<'py, PyAny>>> {
                 let mut batches = Batches::new(documents, threads)?.by_threads();
                 let (threads, mut all) = (batches.threads, Vec::new());
+                let passing = Passing::new(filter);
                 while let Some(batch) = batches.next()? {
                     let signatures = batches.sketch(py, &self.schema.get().parts, &batch)?;
                     let snapshot = self.lease.get().or_raise(py)?;
+                    let filter = passing.filter.clone();
                     let answers = in_background(py, None, move |_| {
                         let query = snapshot.$one(&signatures[..]).threads(threads);
-                        given!(query, min_share, min_shared, limit, max_document_frequency).run()
-                    })?;
-                    for answer in &answers {
+                        let query = given!(query, min_share, min_shared, limit, filter);
+                        given!(query, max_document_frequency).run()
+                    });
+                    for answer in &passing.answer(answers)? {
                         all.push(overlaps_object(py, answer)?);
                     }
                 }

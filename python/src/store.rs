@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use pyo3::prelude::*;
 use pyo3::types::PyType;
-use resemblance::{DocumentId, EvictPolicy, ExistingKeys, StoreOptions, StoredDocument};
+use resemblance::{DocumentId, EvictPolicy, ExistingKeys, StoreOptions};
 
 use crate::answers::{Novelty, Upserted};
 use crate::batches::signature_of;
 use crate::corpus::Deduplicator;
 use crate::errors::{file_error, invalid, invalid_parameter};
-use crate::keys::{Key, optional_key};
+use crate::filter::judge;
+use crate::keys::Key;
 use crate::lease::{Lease, OpenFile};
 use crate::progress::Callback;
 use crate::python::{Report, choice, class, given, object};
@@ -471,15 +472,4 @@ impl Store {
     fn __repr__(&self) -> String {
         format!("<resemblance.Store: {}>", self.path.display())
     }
-}
-
-/// Asks a Python callable whether to remove a stored document.
-fn judge(py: Python<'_>, callable: &Py<PyAny>, document: &StoredDocument<'_>) -> PyResult<bool> {
-    let document = object!(py, reports.StoredDocument,
-        id: document.id().get(),
-        key: optional_key(py, document.key())?,
-        stamp: document.stamp(),
-        payload: document.payload(),
-    )?;
-    callable.call1(py, (document,))?.is_truthy(py)
 }

@@ -10,6 +10,7 @@ use crate::answers::{Matches, Novelty, Record, Upserted};
 use crate::batches::{Batch, Batches, Beside, signature_of};
 use crate::errors::invalid;
 use crate::joins::bounds;
+use crate::filter::{Filter, Passing};
 use crate::keys::Key;
 use crate::lease::{Held, Lease, OpenFile};
 use crate::python::given;
@@ -359,7 +360,7 @@ impl Transaction {
 
     /// Returns the documents near one document, including documents of this transaction.
     #[pyo3(signature = (document, /, *, threshold=None, max_distance=None, by=None, limit=None,
-        payloads=false, accept_lower_recall=false))]
+        payloads=false, accept_lower_recall=false, filter=None))]
     fn query(
         &self,
         py: Python<'_>,
@@ -370,14 +371,16 @@ impl Transaction {
         limit: Option<usize>,
         payloads: bool,
         accept_lower_recall: bool,
+        filter: Option<&Bound<'_, Filter>>,
     ) -> PyResult<Matches> {
+        let passing = Passing::new(filter);
         let bounds = bounds(py, threshold, max_distance, by, accept_lower_recall)?;
         let signature = signature_of(py, &self.schema, document)?;
         let found = self.with(py, |open| {
             let query = open.query(&signature).bounds(bounds);
-            given!(query, limit; with_payloads if payloads).run()
-        })?;
-        Ok(Matches(found))
+            given!(query, limit, filter: passing.filter.clone(); with_payloads if payloads).run()
+        });
+        passing.answer(found).map(Matches)
     }
 
     fn __contains__(&self, py: Python<'_>, key: Key) -> PyResult<bool> {

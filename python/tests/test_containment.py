@@ -53,6 +53,25 @@ def test_many_are_answered_as_one_by_one(store: rs.Store) -> None:
     assert snapshot.contents_of(pages[3])[0].longest_run is None
 
 
+def test_filters_choose_documents(store: rs.Store) -> None:
+    snapshot = store.snapshot()
+    texts = [f"{words(1_000 * page, 30)} the end of all pages" for page in range(20)]
+    later = rs.Filter(key_prefix="page 1", matching=lambda document: document.id > 1)
+    found = snapshot.overlaps(texts[0], filter=later, max_document_frequency=10)
+    assert sorted(overlap.id for overlap in found) == list(range(10, 20))
+    for one, many in [
+        (snapshot.contained_in, snapshot.contained_in_many),
+        (snapshot.contents_of, snapshot.contents_of_many),
+        (snapshot.overlaps, snapshot.overlaps_many),
+    ]:
+        assert many(texts, filter=later) == [one(text, filter=later) for text in texts]
+        raising = rs.Filter(matching=lambda document: bool(1 / 0))
+        with pytest.raises(ZeroDivisionError):
+            one(texts[0], filter=raising)
+        with pytest.raises(ZeroDivisionError):
+            many(texts, filter=raising)
+
+
 def test_positions_tell_where_passages_stand(tmp_path: Path) -> None:
     containment = rs.Containment(3, window=1, positions=True)
     schema = rs.Schema(text=rs.Text.words(3), containment=containment)

@@ -20,6 +20,7 @@ import resemblance as rs
 import resemblance.datasketch
 import resemblance.exact
 from conftest import jaccard, near_pairs, shingles, texts
+from resemblance.reports import StoredDocument
 
 TEXT = "it was the best of times it was the worst of times it was the age of wisdom"
 
@@ -48,7 +49,7 @@ def test_the_verbs(store: rs.Store) -> None:
     assert store.touch("a", 9) == changed.id and store["a"].stamp == 9
     assert store.remove("a") == changed.id
     assert not store.discard("a") and len(store) == 1
-    assert [record.key for record in store.records(prefix="c")] == ["c\udcff"]
+    assert [record.key for record in store.records(filter=rs.Filter(key_prefix="c"))] == ["c\udcff"]
 
 
 def test_queries(store: rs.Store) -> None:
@@ -297,6 +298,57 @@ def becomes_exact(path: Path, documents: list[str], schema: rs.Schema) -> None:
         rs.reband(path, exact=True, sets_from=source.snapshot())
     source.insert_many(documents, [f"k{i}" for i in range(len(documents))])
     assert rs.reband(path, exact=True, sets_from=source.snapshot()).schema.exact
+
+
+def test_filters(store: rs.Store) -> None:
+    """Each question answers as if the store held only the documents that pass."""
+    count = 60
+    payloads = [bytes([i % 3]) for i in range(count)]
+    store.insert_many([TEXT] * count, [f"k{i % 2}/{i}" for i in range(count)], stamps=range(count), payloads=payloads)
+
+    def is_odd(document: StoredDocument) -> bool:
+        return document.payload == b"\x01" and document.key is not None and document.id % 2 == 1
+
+    filters = {
+        rs.Filter(): range(count),
+        rs.Filter(newer_than=10, older_than=20): range(10, 20),
+        rs.Filter(key_prefix="k1/", newer_than=30): range(31, count, 2),
+        rs.Filter(matching=is_odd): range(1, count, 6),
+        rs.Filter(matching=lambda document: False): range(0),
+    }
+    with store.snapshot() as snapshot, store.transaction() as transaction:
+        for filter, passing in filters.items():
+            ids = list(passing)
+            for reader in (store, snapshot):
+                assert [found.id for found in reader.query(TEXT, filter=filter)] == ids
+                assert [found.id for found in reader.query(TEXT, filter=filter, limit=3)] == ids[:3]
+                many = reader.query_many([TEXT] * 3, filter=filter, threads=2)
+                assert [[found.id for found in matches] for matches in many] == [ids] * 3
+                assert [found.id for found in reader.nearest(TEXT, 4, filter=filter)] == ids[:4]
+                assert [found.id for found in reader.nearest_many([TEXT], 4, filter=filter)[0]] == ids[:4]
+                assert [found.id for found in reader.near(TEXT, 0.1, filter=filter)] == ids[:1]
+                assert [record.id for record in reader.records(filter=filter)] == ids
+                assert len(list(reader.pairs(filter=filter))) == len(ids) * (len(ids) - 1) // 2
+                assert [list(cluster) for cluster in reader.clusters(filter=filter)] == [ids] * (len(ids) > 1)
+            by_key = store.query(key="k0/0", filter=filter)
+            assert [found.id for found in by_key] == [id for id in ids if id > 0]
+            assert [found.id for found in transaction.query(TEXT, filter=filter)] == ids
+        raising = rs.Filter(matching=lambda document: bool(1 / 0))
+        questions: list[Callable[[], object]] = [
+            lambda: store.query(TEXT, filter=raising),
+            lambda: store.query_many([TEXT] * 1_000, filter=raising, threads=4),
+            lambda: store.nearest(TEXT, filter=raising),
+            lambda: store.nearest_many([TEXT], filter=raising),
+            lambda: store.near(TEXT, 0.5, filter=raising),
+            lambda: list(store.records(filter=raising)),
+            lambda: list(store.pairs(filter=raising)),
+            lambda: store.clusters(filter=raising),
+            lambda: transaction.query(TEXT, filter=raising),
+        ]
+        for question in questions:
+            with pytest.raises(ZeroDivisionError):
+                question()
+        assert len(store.query(TEXT)) == count
 
 
 def test_upkeep(store: rs.Store, path: Path, tmp_path: Path) -> None:

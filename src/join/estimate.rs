@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use crate::error::Result;
 use crate::format::Posting;
+use crate::invariant::OrBug;
 use crate::join::batch::BUCKET_DOCUMENT_BYTES;
 use crate::join::join_lanes::BucketStream;
 use crate::join::partners::for_each_within;
 use crate::join::settings::{BATCH_BYTES, Settings};
 use crate::join::source::{JoinSource, LiveDocuments};
 use crate::query::SearchOptions;
+use crate::state::Tombstones;
 
 /// Maximum number of postings of a lane in the sample.
 const SAMPLE_POSTINGS: u64 = 1 << 18;
@@ -78,22 +80,27 @@ struct Sample {
 pub(super) fn estimate(
     source: &Arc<dyn JoinSource>,
     options: SearchOptions,
+    hidden: Tombstones,
 ) -> Result<JoinEstimate> {
     // It estimates the join without a limit on buckets.
     let unlimited = SearchOptions {
         max_bucket: None,
         ..options
     };
-    let settings = Settings::new(&**source, unlimited, false)?;
+    let settings = Settings {
+        hidden,
+        ..Settings::new(&**source, unlimited, false)?
+    };
     source
         .context()
         .run_checked(|| estimate_with(source, &settings))
 }
 
 fn estimate_with(source: &Arc<dyn JoinSource>, settings: &Settings) -> Result<JoinEstimate> {
-    let live = source.live()?;
+    let live = settings.live(&**source)?;
+    let documents = source.len().checked_sub(settings.hidden.len());
     let mut expected = JoinEstimate {
-        documents: source.len(),
+        documents: documents.or_bug("more documents are hidden than there are")?,
         ..JoinEstimate::default()
     };
     let (mut signatures, mut pairs, mut largest) = (0.0, 0.0, 0);

@@ -82,7 +82,7 @@ impl Gatherer {
             lanes: settings.lanes.clone(),
             stream: None,
             opening: None,
-            live: source.live()?,
+            live: settings.live(&**source)?,
             bucket: Vec::new(),
             partners: Partners::default(),
             candidates: Vec::new(),
@@ -465,7 +465,7 @@ fn documents_with_partners(
     settings: &Settings,
     most: u64,
 ) -> Result<Option<Vec<u64>>> {
-    let live = source.live()?;
+    let live = settings.live(&**source)?;
     let lanes = settings.join_lanes.set();
     let (mut ids, mut room) = (Vec::new(), MIN_ROOM);
     let mut bucket = Vec::new();

@@ -14,6 +14,7 @@ use crate::join::settings::{LeftOut, Settings};
 use crate::join::source::JoinSource;
 use crate::join::verify::{Pair, PairSimilarity, ROUND_CANDIDATES, Verifier};
 use crate::query::SearchOptions;
+use crate::state::Tombstones;
 use crate::types::{Certainty, DocumentId, Phase, Watch};
 use resemblance_sketch::sketch::ValueLayout;
 
@@ -91,6 +92,12 @@ impl Pairs {
             failed: false,
             has_unknown: Arc::default(),
         })
+    }
+
+    /// Returns the pairs of the other documents.
+    pub(super) fn without(mut self, hidden: Tombstones) -> Self {
+        self.settings.hidden = hidden;
+        self
     }
 
     /// Returns all candidates as pairs, for the caller to verify.

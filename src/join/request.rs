@@ -7,13 +7,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::Result;
+use crate::invariant::OrBug;
 use crate::join::clusters::Clusters;
 use crate::join::estimate::{JoinEstimate, estimate};
 use crate::join::pairs::Pairs;
 use crate::join::source::JoinSource;
 use crate::join::verify::PairSimilarity;
-use crate::query::{Bounds, SearchOptions};
-use crate::types::{DocumentId, Progress, Record, Watch};
+use crate::query::{Bounds, Gate, SearchOptions};
+use crate::state::Tombstones;
+use crate::types::{DocumentId, Filter, Progress, Record, Watch};
 
 #[cfg(doc)]
 use crate::error::Error;
@@ -38,12 +40,13 @@ use crate::error::Error;
 pub struct Join<'a, A> {
     pub(super) source: Arc<dyn JoinSource>,
     pub(super) options: SearchOptions,
+    filter: Option<Filter<'a>>,
     pub(super) verify: Option<Arc<PairSimilarity>>,
     on_progress: Option<Box<OnProgress<'a>>>,
     answer: PhantomData<fn() -> A>,
 }
 
-/// The documents of a [`Join`]. Cheap to clone.
+/// The documents of a [`Join`], whether or not they pass its filter. Cheap to clone.
 ///
 /// ```
 /// # use resemblance::{MinHash, Schema, Store, Text};
@@ -94,6 +97,7 @@ impl<A> fmt::Debug for Join<'_, A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Join")
             .field("options", &self.options)
+            .field("filter", &self.filter)
             .field("verifies", &self.verify.is_some())
             .finish_non_exhaustive()
     }
@@ -104,6 +108,7 @@ impl<'a, A> Join<'a, A> {
         Self {
             source,
             options: SearchOptions::default(),
+            filter: None,
             verify: None,
             on_progress: None,
             answer: PhantomData,
@@ -169,6 +174,26 @@ impl<'a, A> Join<'a, A> {
     /// ```
     pub fn bounds(mut self, bounds: Bounds) -> Self {
         self.options.bounds = bounds;
+        self
+    }
+
+    /// Joins only documents that pass a filter: see [`Filter`]. The others take no part: they are in
+    /// no pair and link no cluster. The search first reads the rows of all documents, without their
+    /// signatures.
+    ///
+    /// ```
+    /// # use resemblance::{Document, Filter, MinHash, Schema, Store, Text};
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
+    /// for (key, stamp) in [("a", 1), ("b", 2), ("c", 3)] {
+    ///     let signature = store.sketch_text("the same text under three keys")?;
+    ///     store.insert(Document::new(key).stamp(stamp), &signature)?;
+    /// }
+    /// let snapshot = store.snapshot()?;
+    /// assert_eq!(snapshot.pairs().filter(Filter::all().newer_than(2)).run()?.count(), 1);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn filter(mut self, filter: Filter<'a>) -> Self {
+        self.filter = Some(filter);
         self
     }
 
@@ -324,7 +349,7 @@ impl<'a, A> Join<'a, A> {
 
     /// Estimates the cost of this join without a verification, from the sizes of the lanes and a
     /// sample of their buckets: the first 262,144 postings of the first band and of the first
-    /// table. This takes well under a second.
+    /// table. This takes well under a second, and with a filter the time to read all rows.
     ///
     /// # Errors
     ///
@@ -342,7 +367,19 @@ impl<'a, A> Join<'a, A> {
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     pub fn estimate(&self) -> Result<JoinEstimate> {
-        estimate(&self.source, self.options)
+        estimate(&self.source, self.options, self.hidden()?)
+    }
+
+    /// Returns the documents that take no part.
+    fn hidden(&self) -> Result<Tombstones> {
+        let Some(filter) = &self.filter else {
+            return Ok(Tombstones::default());
+        };
+        let gate = Gate::new(filter);
+        let source = &self.source;
+        let hidden = source.context().run_checked(|| source.hidden(&gate));
+        gate.outside.leave();
+        hidden
     }
 }
 
@@ -377,7 +414,8 @@ impl Join<'_, Pairs> {
     /// [`Error::InvalidParameter`] for bounds outside the schema and for an option out of its
     /// range; if the file cannot be read, the iterator returns an error and ends.
     pub fn run(self) -> Result<Pairs> {
-        let pairs = Pairs::new(Arc::clone(&self.source), self.options, false)?;
+        let hidden = self.hidden()?;
+        let pairs = Pairs::new(Arc::clone(&self.source), self.options, false)?.without(hidden);
         let verify = self.verification(&pairs.has_unknown);
         Ok(match verify {
             Some(verify) => pairs.verified(verify),
@@ -416,6 +454,7 @@ impl<'a> Join<'a, Clusters> {
         let pairs = Join {
             source: self.source,
             options: self.options,
+            filter: self.filter,
             verify: self.verify,
             on_progress: None,
             answer: PhantomData,
@@ -431,11 +470,12 @@ impl<'a> Join<'a, Clusters> {
     /// [`Error::Corrupt`] and [`Error::Io`] if the file cannot be read; any error of the closure;
     /// [`Error::Stopped`] if the progress callback stops the search.
     pub fn run(self) -> Result<Clusters> {
-        let has_unknown = Arc::default();
+        let (has_unknown, hidden) = (Arc::default(), self.hidden()?);
         let verify = self.verification(&has_unknown);
         let watch = watch("the search for clusters", self.on_progress);
-        let documents = self.source.len();
-        let mut pairs = Pairs::new(self.source, self.options, verify.is_none())?;
+        let documents = self.source.len().checked_sub(hidden.len());
+        let documents = documents.or_bug("more documents are hidden than there are")?;
+        let mut pairs = Pairs::new(self.source, self.options, verify.is_none())?.without(hidden);
         pairs.has_unknown = has_unknown;
         watch.run(|watch| match verify {
             Some(verify) => Clusters::from_verified(pairs.unverified(), verify, documents, watch),

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::join::join_lanes::JoinLanes;
 use crate::join::signature_batch::SignatureBatch;
-use crate::join::source::JoinSource;
+use crate::join::source::{JoinSource, LiveDocuments};
 use crate::query::{ResolvedBounds, SearchOptions};
+use crate::state::Tombstones;
 use resemblance_sketch::lanes::TableDesign;
 use resemblance_sketch::sketch::ValueLayout;
 
@@ -45,6 +46,8 @@ pub(super) struct Settings {
     pub(super) document_bytes: u64,
     /// The layout by which MinHash values are compared; `None` without MinHash in the schema.
     pub(super) layout: Option<ValueLayout>,
+    /// Documents that take no part, because a filter does not let them pass.
+    pub(super) hidden: Tombstones,
 }
 
 impl Settings {
@@ -80,7 +83,15 @@ impl Settings {
             batch_documents: (BATCH_BYTES / document_bytes).max(MIN_BATCH_DOCUMENTS),
             document_bytes: document_bytes as u64,
             layout: shape.values,
+            hidden: Tombstones::default(),
         })
+    }
+
+    /// Returns the documents that take part.
+    pub(super) fn live(&self, source: &dyn JoinSource) -> Result<LiveDocuments> {
+        let mut live = source.live()?;
+        self.hidden.ids().for_each(|id| live.hide(id));
+        Ok(live)
     }
 
     /// Returns how many of the groups of a bucket are compared with all of it.

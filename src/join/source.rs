@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::error::Result;
 use crate::format::{CHUNK_DOCUMENTS, DeletedChunk, DocumentRow, EqualChunk, Posting};
 use crate::join::signature_batch::SignatureBatch;
+use crate::query::Gate;
 use crate::read::{PostingTable, SnapshotView};
 use crate::state::{SharedContext, Tombstones};
 use crate::types::Record;
@@ -34,8 +35,11 @@ pub(crate) trait JoinSource: Send + Sync {
     /// The number of documents.
     fn len(&self) -> u64;
 
-    /// The documents that take part.
+    /// Returns the documents that are not removed.
     fn live(&self) -> Result<LiveDocuments>;
+
+    /// Returns those of them that a filter does not let pass.
+    fn hidden(&self, gate: &Gate<'_>) -> Result<Tombstones>;
 
     fn lane(&self, table: PostingTable, lane: u16) -> Result<LanePostings>;
 
@@ -88,6 +92,20 @@ impl JoinSource for SnapshotView {
             self.unflushed_ids()?,
             dropped,
         ))
+    }
+
+    fn hidden(&self, gate: &Gate<'_>) -> Result<Tombstones> {
+        let (view, mut hidden) = (self.view(), Tombstones::default());
+        view.all_document_rows(&mut |id, row| {
+            let passes = view.read_head(id, row, |head| {
+                gate.decide(id, head, || view.payload(id, head))
+            })?;
+            if !passes {
+                hidden.insert(id);
+            }
+            Ok(())
+        })?;
+        Ok(hidden)
     }
 
     fn lane(&self, table: PostingTable, lane: u16) -> Result<LanePostings> {

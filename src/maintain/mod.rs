@@ -19,7 +19,7 @@ pub(crate) use check::{check_file, check_snapshot};
 pub use compact::CompactReport;
 pub(crate) use compact::compact;
 pub(crate) use evict::evict;
-pub use evict::{EvictPolicy, EvictReport, StoredDocument};
+pub use evict::{EvictPolicy, EvictReport};
 pub(crate) use merge_shards::merge_shards;
 pub(crate) use repair::repair;
 pub use repair::{IdRange, RepairReport};

@@ -14,6 +14,7 @@ use crate::join::{
 };
 use crate::memory::row_arena::RowArena;
 use crate::options::StoreOptions;
+use crate::query::Gate;
 use crate::read::PostingTable;
 use crate::state::{SetPlace, SharedContext, Tombstones};
 use crate::types::{Document, DocumentId, Record};
@@ -161,6 +162,18 @@ impl JoinSource for MemoryDocuments {
     fn live(&self) -> Result<LiveDocuments> {
         let end = self.rows.len();
         Ok(LiveDocuments::new(end, Vec::new(), self.left_out.clone()))
+    }
+
+    fn hidden(&self, gate: &Gate<'_>) -> Result<Tombstones> {
+        let mut hidden = Tombstones::default();
+        for id in self.live()?.ids() {
+            let row = RowHead::split(self.rows.row(id)?);
+            let (head, payload) = row.or_bug("the row of a document in memory")?;
+            if !gate.decide(id, &head, || Ok(payload.to_vec()))? {
+                hidden.insert(id);
+            }
+        }
+        Ok(hidden)
     }
 
     fn lane(&self, _: PostingTable, lane: u16) -> Result<LanePostings> {

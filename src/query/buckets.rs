@@ -36,7 +36,7 @@ pub(super) enum Begin {
 /// The part of a bucket that was read.
 #[derive(Debug, Default)]
 pub(super) struct ReadBucket {
-    /// Ordered from the code on where reading began, then by id. None is of a document with a tombstone.
+    /// Ordered from the code on where reading began, then by id. None is of a document that the view leaves out.
     pub(super) postings: Vec<Posting>,
     /// True if there may be more.
     pub(super) is_cut: bool,
@@ -256,8 +256,8 @@ pub(super) fn read_first(
             .map_or(PostingTable::Bands, |a| a.lane.table);
         view.context().counters.lanes_probed(of_table.len());
         let mut visit = |index: usize, posting: Posting| {
-            // Deleted documents take no room among the first.
-            if view.is_deleted(posting.id) {
+            // Documents that are left out take no room among the first.
+            if view.leaves_out(posting.id)? {
                 return Ok(ProbeControl::GoOn);
             }
             let position = *at(&positions, index)?;

@@ -7,14 +7,15 @@ use crate::error::{Error, Result};
 use crate::invariant::OrBug;
 use crate::query::bounds::{Family, SearchOptions};
 use crate::query::collect::Collector;
+use crate::query::filtered_view::filtered;
 use crate::query::plan::Families;
 use crate::query::request::check_signatures;
 use crate::query::score::Order;
 use crate::query::search::SearchSpec;
 use crate::query::stages::{NearestGoal, StagedSearch};
-use crate::query::verify::{Referee, Verify, asking};
+use crate::query::verify::{Ask, Referee, Verify, asking};
 use crate::read::ReadView;
-use crate::types::{DocumentId, Matches};
+use crate::types::{DocumentId, Filter, Matches};
 use resemblance_sketch::sketch::Signature;
 
 const DEFAULT_MIN_RECALL: f64 = 0.9;
@@ -63,6 +64,7 @@ pub struct Nearest<'a, A = Matches> {
     signatures: &'a [Signature],
     n: usize,
     options: SearchOptions,
+    filter: Option<Filter<'a>>,
     verify: Option<Box<Verify<'a>>>,
     answer: PhantomData<A>,
 }
@@ -73,6 +75,7 @@ impl<A> fmt::Debug for Nearest<'_, A> {
             .field("signatures", &self.signatures.len())
             .field("n", &self.n)
             .field("options", &self.options)
+            .field("filter", &self.filter)
             .field("verifies", &self.verify.is_some())
             .finish_non_exhaustive()
     }
@@ -85,6 +88,7 @@ impl<'a, A> Nearest<'a, A> {
             signatures,
             n,
             options: SearchOptions::default(),
+            filter: None,
             verify: None,
             answer: PhantomData,
         }
@@ -139,6 +143,25 @@ impl<'a, A> Nearest<'a, A> {
         self
     }
 
+    /// Asks only about documents that pass a filter: see [`Filter`]. The search ends once enough
+    /// documents that pass are found.
+    ///
+    /// ```
+    /// # use resemblance::{Document, Filter, MinHash, Schema, Store, Text};
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
+    /// let page = store.sketch_text("the quick brown fox jumps over the lazy dog")?;
+    /// store.insert(Document::new("near").stamp(9), &page)?;
+    /// store.insert(Document::new("far").stamp(5), &store.sketch_text("all that glitters is not gold")?)?;
+    /// let filter = Filter::all().older_than(9);
+    /// let nearest = store.snapshot()?.nearest(&page, 1).filter(filter).run()?;
+    /// assert_eq!(nearest[0].key(), Some(&b"far"[..]));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn filter(mut self, filter: Filter<'a>) -> Self {
+        self.filter = Some(filter);
+        self
+    }
+
     /// Answers in stages, where a panic of the caller is not treated as damage.
     fn answer(self, goal: NearestGoal) -> Result<Vec<Matches>> {
         let (families, order) = match self.family()? {
@@ -148,7 +171,7 @@ impl<'a, A> Nearest<'a, A> {
         let context = self.view.context();
         check_signatures(context, self.signatures)?;
         let signatures: Vec<&Signature> = self.signatures.iter().collect();
-        let answers = asking(self.verify.as_deref(), |verify| {
+        let ask = |view: &dyn ReadView, verify: Option<&Ask<'_>>| {
             let search = StagedSearch {
                 spec: SearchSpec {
                     families,
@@ -157,16 +180,19 @@ impl<'a, A> Nearest<'a, A> {
                     referee: match order {
                         // Distances are exact anyway.
                         Order::Distance => Referee::Estimate,
-                        Order::Similarity => Referee::of(self.view, verify),
+                        Order::Similarity => Referee::of(view, verify),
                     },
                     with_payloads: self.options.with_payloads,
-                    ..SearchSpec::new(self.view, Collector::Top(goal.limit()))
+                    ..SearchSpec::new(view, Collector::Top(goal.limit()))
                 },
                 goal,
                 min_recall: self.options.min_recall.unwrap_or(DEFAULT_MIN_RECALL),
                 scans: self.options.scan != Some(false),
             };
             context.run_checked(|| search.run(&signatures))
+        };
+        let answers = asking(self.verify.as_deref(), |verify| {
+            filtered(self.view, self.filter.as_ref(), |view| ask(view, verify))
         });
         answers.inspect(|answers| context.note_queries(answers.len()))
     }

@@ -9,13 +9,14 @@ use crate::invariant::{OrBug, at, at_mut};
 use crate::query::bounds::{Bounds, SearchOptions};
 use crate::query::candidates::{Budget, Candidate, CandidateSource, compare};
 use crate::query::collect::Collector;
+use crate::query::filtered_view::filtered;
 use crate::query::probe::Probe;
 use crate::query::search::SearchSpec;
 use crate::query::sweep::{Sweep, for_each_piece, in_threads};
-use crate::query::verify::{Referee, Verify, asking};
+use crate::query::verify::{Ask, Referee, Verify, asking};
 use crate::read::ReadView;
 use crate::state::SharedContext;
-use crate::types::{DocumentId, Matches};
+use crate::types::{DocumentId, Filter, Matches};
 use resemblance_sketch::sketch::{EmptyDocuments, Signature};
 
 /// The subject of a query: one signature or many.
@@ -124,6 +125,7 @@ pub struct Query<'a, A = Matches> {
     view: &'a dyn ReadView,
     signatures: Cow<'a, [Signature]>,
     options: SearchOptions,
+    filter: Option<Filter<'a>>,
     verify: Option<Box<Verify<'a>>>,
     answer: PhantomData<A>,
 }
@@ -133,6 +135,7 @@ impl<A> fmt::Debug for Query<'_, A> {
         f.debug_struct("Query")
             .field("signatures", &self.signatures.len())
             .field("options", &self.options)
+            .field("filter", &self.filter)
             .field("verifies", &self.verify.is_some())
             .finish_non_exhaustive()
     }
@@ -144,6 +147,7 @@ impl<'a, A> Query<'a, A> {
             view,
             signatures,
             options: SearchOptions::default(),
+            filter: None,
             verify: None,
             answer: PhantomData,
         }
@@ -277,7 +281,7 @@ impl<'a, A> Query<'a, A> {
     /// of a bucket as the budget has documents, but at least 1,024. It reads the postings of the
     /// documents that were inserted first or, in a table, those nearest after the fingerprint's
     /// code. Buckets that were not read to the end count less, because they distinguish the
-    /// documents less.
+    /// documents less. Documents that do not pass a [`filter`](Self::filter) do not count.
     ///
     /// ```
     /// # use resemblance::{Document, MinHash, Schema, Store, Text};
@@ -320,6 +324,25 @@ impl<'a, A> Query<'a, A> {
         self
     }
 
+    /// Asks only about documents that pass a filter: see [`Filter`].
+    ///
+    /// ```
+    /// # use resemblance::{Filter, MinHash, Schema, Store, Text};
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
+    /// # let page = store.sketch_text("some text or other")?;
+    /// for key in ["a/1", "a/2", "b/1"] {
+    ///     store.insert(key, &page)?;
+    /// }
+    /// let filter = Filter::all().key_prefix("b/");
+    /// let matches = store.snapshot()?.query(&page).filter(filter).limit(1).run()?;
+    /// assert_eq!(matches[0].key(), Some(&b"b/1"[..]));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn filter(mut self, filter: Filter<'a>) -> Self {
+        self.filter = Some(filter);
+        self
+    }
+
     /// Compares with every document. The answer is complete for any bounds, but the query is slow.
     ///
     /// ```
@@ -348,16 +371,19 @@ impl<'a, A> Query<'a, A> {
             let expected = "none: a scan compares with every document";
             return Err(Error::invalid("probe_budget", budget, expected));
         }
-        let answer = asking(self.verify.as_deref(), |verify| {
+        let ask = |view: &dyn ReadView, verify: Option<&Ask<'_>>| {
             let spec = SearchSpec {
                 bounds: Some(&bounds),
                 budget,
                 exclude: options.exclude.map(DocumentId::get),
-                referee: Referee::of(self.view, verify),
+                referee: Referee::of(view, verify),
                 with_payloads: options.with_payloads,
-                ..SearchSpec::new(self.view, Collector::up_to(options.limit))
+                ..SearchSpec::new(view, Collector::up_to(options.limit))
             };
             context.run_checked(|| run(&spec))
+        };
+        let answer = asking(self.verify.as_deref(), |verify| {
+            filtered(self.view, self.filter.as_ref(), |view| ask(view, verify))
         });
         answer.inspect(|_| context.note_queries(self.signatures.len()))
     }

@@ -371,7 +371,7 @@ impl<'q> SearchSpec<'q> {
     fn score_measured(&self, candidates: &[Candidate], all: &mut [FoundDocuments]) -> Result<()> {
         let mut compared = 0;
         for candidate in candidates {
-            if self.view.is_deleted(candidate.id) {
+            if self.view.leaves_out(candidate.id)? {
                 continue;
             }
             compared += 1;
@@ -398,16 +398,21 @@ impl<'q> SearchSpec<'q> {
     ) -> Result<()> {
         let (context, limit) = (self.view.context(), self.collector.limit());
         for class in equal.classes() {
-            let is_left = |id: &u64| {
+            let is_new = |id: &u64| {
                 let candidate = Candidate::new(*id, 0);
-                Some(*id) != self.exclude
-                    && !self.view.is_deleted(*id)
-                    && compared.binary_search(&candidate).is_err()
+                Some(*id) != self.exclude && compared.binary_search(&candidate).is_err()
             };
-            let mut members = class.filter(is_left);
             // Among equal scores, the lowest ids are the best.
-            let first: Vec<u64> = members.by_ref().take(limit.max(1)).collect();
-            let count = first.len() + members.count();
+            let (mut first, mut count) = (Vec::new(), 0);
+            for id in class.filter(is_new) {
+                if self.view.leaves_out(id)? {
+                    continue;
+                }
+                count += 1;
+                if count <= limit.max(1) {
+                    first.push(id);
+                }
+            }
             let Some(one) = first.get(..1) else {
                 continue;
             };

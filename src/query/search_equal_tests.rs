@@ -8,7 +8,7 @@ use crate::sample::one_in;
 use crate::snapshot::Snapshot;
 use crate::store::Store;
 use crate::testing::{Random, change, kinds, signature};
-use crate::types::Matches;
+use crate::types::{DocumentId, Filter, Matches};
 use resemblance_sketch::schema::Rebanding;
 
 /// Asserts that a query has the same answer if it compares with each candidate: because the caller
@@ -22,7 +22,22 @@ fn assert_as_one_by_one<'q>(store: &Store, query: impl Fn() -> Query<'q, Matches
     unknown.certainty = found.certainty;
     assert_eq!(found, unknown);
     assert_eq!(found, query().probe_budget(1 << 40).run().unwrap());
+    assert_passing(&found, &query);
     found.candidates() as u64 - read.min(found.candidates() as u64)
+}
+
+/// Asserts that a filter leaves out some of equal documents, and makes room for others.
+fn assert_passing<'q>(found: &Matches, query: &impl Fn() -> Query<'q, Matches>) {
+    let passes = |id: DocumentId| !id.get().is_multiple_of(3);
+    let filtered = || query().filter(Filter::all().when(move |document| passes(document.id())));
+    let passing = filtered().run().unwrap();
+    let mut expected = query().limit(usize::MAX).run().unwrap().matches;
+    expected.retain(|one| passes(one.id()));
+    // If the limit is lower than the number of all, that many were found without the filter.
+    expected.truncate(found.len());
+    assert_eq!(*passing, expected);
+    assert_eq!(*passing, *filtered().verify(|_| Ok(None)).run().unwrap());
+    assert_eq!(passing, filtered().probe_budget(1 << 40).run().unwrap());
 }
 
 /// Asserts it for queries of a snapshot. Returns the number of signatures that they left unread.

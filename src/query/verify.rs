@@ -1,11 +1,12 @@
 //! Similarities that the caller computes, which replace estimates.
 
 use std::any::Any;
-use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Mutex;
 
 use crate::error::{Error, Result};
 use crate::read::ReadView;
+use crate::sync::IgnorePoison;
 use crate::types::DocumentId;
 
 /// The exact similarity of a candidate, from 0 to 1, as the caller computed it. `None` if the
@@ -106,24 +107,26 @@ pub enum Earlier {
 /// caller is held here until the engine has returned.
 #[derive(Default)]
 pub(crate) struct Outside {
-    panic: RefCell<Option<Box<dyn Any + Send>>>,
+    panic: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
 impl Outside {
     pub(crate) fn ask(&self, caller: impl FnOnce() -> ExactSimilarity) -> ExactSimilarity {
-        match catch_unwind(AssertUnwindSafe(caller)) {
-            Ok(exact_similarity) => checked(exact_similarity),
-            Err(panic) => {
-                *self.panic.borrow_mut() = Some(panic);
-                let reason = "the closure that verifies has panicked".into();
-                Err(Error::Closed { reason })
-            }
-        }
+        checked(self.call(caller))
+    }
+
+    /// Calls any closure of the caller, from any thread.
+    pub(crate) fn call<T>(&self, caller: impl FnOnce() -> Result<T>) -> Result<T> {
+        catch_unwind(AssertUnwindSafe(caller)).unwrap_or_else(|panic| {
+            *self.panic.lock().ignore_poison() = Some(panic);
+            let reason = "a closure of the caller has panicked".into();
+            Err(Error::Closed { reason })
+        })
     }
 
     /// Lets the caller's panic continue.
     pub(crate) fn leave(self) {
-        if let Some(panic) = self.panic.into_inner() {
+        if let Some(panic) = self.panic.into_inner().ignore_poison() {
             resume_unwind(panic);
         }
     }

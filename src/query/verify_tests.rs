@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::query::bounds::Bounds;
 use crate::query::verify::Earlier;
 use crate::testing::{Random, append, kinds, signature, store, store_of};
-use crate::types::{Document, Novelty};
+use crate::types::{Document, Filter, Novelty};
 
 /// The id of a stored document.
 fn id_of(earlier: Earlier) -> u64 {
@@ -13,6 +13,29 @@ fn id_of(earlier: Earlier) -> u64 {
         Earlier::Stored(id) => id.get(),
         Earlier::OfBatch(index) => panic!("{index} of the batch"),
     }
+}
+
+/// A panic of a filter is the caller's in every question, in the caller's thread and in others.
+#[test]
+fn panic_of_a_filter_does_not_damage_the_store() {
+    let pages = vec![signature(&kinds()[0], &mut Random(1)); 100];
+    let store = store_of(&kinds()[0], 10, pages.clone());
+    let snapshot = store.snapshot().unwrap();
+    let filter = || Filter::all().when(|_| panic!("mine"));
+    let questions: [&dyn Fn(); 7] = [
+        &|| drop(snapshot.query(&pages[0]).filter(filter()).run()),
+        &|| drop(snapshot.query(&pages).threads(4).filter(filter()).run()),
+        &|| drop(snapshot.query(&pages[0]).scan().filter(filter()).run()),
+        &|| drop(snapshot.nearest(&pages, 5).filter(filter()).run()),
+        &|| drop(snapshot.pairs().threads(2).filter(filter()).run()),
+        &|| drop(snapshot.clusters().filter(filter()).run()),
+        &|| drop(snapshot.iter().passing(filter()).next()),
+    ];
+    for question in questions {
+        let panic = catch_unwind(AssertUnwindSafe(question)).unwrap_err();
+        assert_eq!(panic.downcast_ref(), Some(&"mine"));
+    }
+    assert_eq!(snapshot.query(&pages[0]).run().unwrap().len(), 100);
 }
 
 /// A caller who verifies is asked about identical documents first. When it reports that one is

@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::format::DocumentRow;
 use crate::read::snapshot_view::SnapshotView;
 use crate::read::view::ReadView;
-use crate::types::{DocumentId, Record};
+use crate::types::{Document, DocumentId, Filter, Record, StoredDocument};
 
 /// The documents of a snapshot in insertion order. Made by [`Snapshot::iter`](crate::Snapshot::iter).
 ///
@@ -27,7 +27,7 @@ use crate::types::{DocumentId, Record};
 pub struct Records {
     snapshot: SnapshotView,
     first_id: u64,
-    key_prefix: Vec<u8>,
+    filter: Filter<'static>,
     position: Position,
 }
 
@@ -43,7 +43,7 @@ impl Records {
         Self {
             snapshot: snapshot.clone(),
             first_id: 0,
-            key_prefix: Vec::new(),
+            filter: Filter::all(),
             position: Position::Start,
         }
     }
@@ -61,8 +61,6 @@ impl Records {
     /// let snapshot = store.snapshot()?;
     /// assert_eq!(snapshot.iter().from_id(DocumentId::new(1)).count(), 2);
     ///
-    /// let records: Vec<_> = snapshot.iter().key_prefix("a/").collect::<Result<_, _>>()?;
-    /// assert_eq!(records[1].key(), Some(&b"a/2"[..]));
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     pub fn from_id(mut self, id: DocumentId) -> Self {
@@ -70,27 +68,35 @@ impl Records {
         self
     }
 
-    /// Returns only documents whose key begins with these bytes. Reads the rows of all documents,
-    /// but only the payloads of these.
+    /// Returns only documents that pass a filter. Reads the rows of all documents, but only the
+    /// payloads of those that meet its conditions.
     ///
     /// ```
-    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # use resemblance::{Filter, MinHash, Schema, Store, Text};
     /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
     /// # let page = store.sketch_text("some text or other")?;
     /// for key in ["a/1", "b/1", "a/2"] {
     ///     store.insert(key, &page)?;
     /// }
-    /// assert_eq!(store.snapshot()?.iter().key_prefix("a/").count(), 2);
+    /// let filter = Filter::all().key_prefix("a/");
+    /// let records: Vec<_> = store.snapshot()?.iter().passing(filter).collect::<Result<_, _>>()?;
+    /// assert_eq!(records[1].key(), Some(&b"a/2"[..]));
     /// # Ok::<(), resemblance::Error>(())
     /// ```
-    pub fn key_prefix(mut self, prefix: impl AsRef<[u8]>) -> Self {
-        self.key_prefix = prefix.as_ref().to_vec();
+    pub fn passing(mut self, filter: Filter<'static>) -> Self {
+        self.filter = filter;
         self
+    }
+
+    fn accepts(&self, record: &Record) -> bool {
+        let document = Document::from(record);
+        let stored = StoredDocument::new(record.id().get(), &document);
+        self.filter.accepts(&stored)
     }
 
     fn advance(&mut self) -> Result<Option<Record>> {
         let (snapshot, position) = (&self.snapshot, &mut self.position);
-        let (first_id, prefix) = (self.first_id, self.key_prefix.as_slice());
+        let (first_id, filter) = (self.first_id, &self.filter);
         snapshot.context().run_checked(|| {
             // Opened with the first record: until then the start of the iteration may still be
             // changed.
@@ -109,8 +115,7 @@ impl Records {
                     continue;
                 }
                 let row = DocumentRow::decode(id, row.value(), snapshot.context().shape())?;
-                let has_prefix = row.head.key.is_some_and(|key| key.starts_with(prefix));
-                if prefix.is_empty() || has_prefix {
+                if filter.admits(row.head.key, row.head.stamp) {
                     return snapshot.view().to_record(id, &row).map(Some);
                 }
             }
@@ -123,11 +128,17 @@ impl Iterator for Records {
     type Item = Result<Record>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let next = self.advance().transpose();
-        if !matches!(next, Some(Ok(_))) {
-            self.position = Position::End;
+        loop {
+            match self.advance().transpose() {
+                // The closure is called here, where its panic is no damage of the store.
+                Some(Ok(record)) if !self.accepts(&record) => {}
+                Some(Ok(record)) => return Some(Ok(record)),
+                end => {
+                    self.position = Position::End;
+                    return end;
+                }
+            }
         }
-        next
     }
 }
 
@@ -139,7 +150,7 @@ impl fmt::Debug for Records {
         f.debug_struct("Records")
             .field("path", &self.snapshot.context().path)
             .field("first_id", &self.first_id)
-            .field("key_prefix", &self.key_prefix)
+            .field("filter", &self.filter)
             .field("ended", &matches!(self.position, Position::End))
             .finish_non_exhaustive()
     }

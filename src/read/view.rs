@@ -135,6 +135,12 @@ pub(crate) trait ReadView {
     /// Returns true for a document that was removed and still has postings in a run. It may have rows, too,
     /// which mean nothing.
     fn is_deleted(&self, id: u64) -> bool;
+
+    /// Returns true for a document that a search leaves out although it has postings: one that was
+    /// removed, or one that the filter of the question does not let pass.
+    fn leaves_out(&self, id: u64) -> Result<bool> {
+        Ok(self.is_deleted(id))
+    }
 }
 
 /// Reads that all views share.
@@ -187,11 +193,25 @@ impl dyn ReadView + '_ {
 
     /// Returns the result of `read` for the part of a row before a document's signature, `None` if
     /// it does not live.
-    fn with_head<T>(&self, id: u64, read: impl Fn(&RowHead<'_>) -> Result<T>) -> Result<Option<T>> {
-        self.with_row(id, |row| match self.holds_rows() {
+    pub(crate) fn with_head<T>(
+        &self,
+        id: u64,
+        read: impl Fn(&RowHead<'_>) -> Result<T>,
+    ) -> Result<Option<T>> {
+        self.with_row(id, |row| self.read_head(id, row, &read))
+    }
+
+    /// Returns the result of `read` for the part of a document's row before the signature.
+    pub(crate) fn read_head<T>(
+        &self,
+        id: u64,
+        row: &[u8],
+        read: impl Fn(&RowHead<'_>) -> Result<T>,
+    ) -> Result<T> {
+        match self.holds_rows() {
             true => read(&RowHead::split(row).or_bug("a row in memory")?.0),
             false => read(&RowHead::decode(id, row)?),
-        })
+        }
     }
 
     /// Returns what `read` makes of a document, `None` if it does not live.
@@ -203,9 +223,9 @@ impl dyn ReadView + '_ {
         self.with_row(id, |row| read(&self.decode(id, row)?))
     }
 
-    /// Checks that a document which has a posting and no row was removed.
+    /// Checks that a document which has a posting and no row was removed, or does not pass a filter.
     pub(crate) fn expect_gone(&self, id: u64) -> Result<()> {
-        if id >= self.flushed_below() || self.is_deleted(id) {
+        if id >= self.flushed_below() || self.leaves_out(id)? {
             return Ok(());
         }
         let place = format!("table {DOCUMENTS}, document {id}");
@@ -402,7 +422,7 @@ impl dyn ReadView + '_ {
     ///
     /// # Errors
     /// [`Error::Corrupt`] if it is missing although the document has one.
-    fn payload(&self, id: u64, head: &RowHead<'_>) -> Result<Vec<u8>> {
+    pub(crate) fn payload(&self, id: u64, head: &RowHead<'_>) -> Result<Vec<u8>> {
         let mut payload = Vec::new();
         if !head.has_payload {
             return Ok(payload);

@@ -215,6 +215,57 @@ impl Record {
     }
 }
 
+/// A stored document about which a closure decides: that of
+/// [`EvictPolicy::matching`](crate::EvictPolicy::matching) or of [`Filter::when`](crate::Filter::when).
+///
+/// ```
+/// # use resemblance::{Document, EvictPolicy, MinHash, Schema, Store, Text};
+/// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
+/// # let page = store.sketch_text("some text or other")?;
+/// store.insert(Document::new("page/1").stamp(20).payload(b"draft"), &page)?;
+/// let policy = EvictPolicy::matching(|document| {
+///     let is_page = document.key().is_some_and(|key| key.starts_with(b"page/"));
+///     is_page && document.stamp() < 30 && document.payload() == b"draft" && document.id().get() < 9
+/// });
+/// assert_eq!(store.evict(policy).run()?.evicted, 1);
+/// # Ok::<(), resemblance::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoredDocument<'a> {
+    id: u64,
+    document: &'a Document<'a>,
+}
+
+impl<'a> StoredDocument<'a> {
+    pub(crate) fn new(id: u64, document: &'a Document<'a>) -> Self {
+        Self { id, document }
+    }
+
+    /// Returns the id of the document.
+    #[must_use]
+    pub fn id(&self) -> DocumentId {
+        DocumentId::new(self.id)
+    }
+
+    /// Returns the key of the document, or `None` if it was inserted without one.
+    #[must_use]
+    pub fn key(&self) -> Option<&'a [u8]> {
+        self.document.key()
+    }
+
+    /// Returns the stamp of the document.
+    #[must_use]
+    pub fn stamp(&self) -> u64 {
+        self.document.stamp
+    }
+
+    /// Returns the payload of the document.
+    #[must_use]
+    pub fn payload(&self) -> &'a [u8] {
+        &self.document.payload
+    }
+}
+
 /// Returns a key as text on one line. Every key has exactly one such form.
 ///
 /// Backslashes, control characters, those that change the direction of text and bytes that are not

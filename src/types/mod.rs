@@ -36,6 +36,7 @@ macro_rules! dereferences_to_list {
 mod certainty;
 mod check_report;
 mod document;
+mod filter;
 mod matches;
 mod novelty;
 mod operation;
@@ -46,8 +47,9 @@ pub(crate) use crate::id::DocumentId;
 pub use certainty::Certainty;
 pub(crate) use certainty::CertaintyBasis;
 pub use check_report::{CheckReport, Problem};
-pub use document::{Document, Record, key_text};
+pub use document::{Document, Record, StoredDocument, key_text};
 pub(crate) use document::{KEY_LIMIT_BYTES, PAYLOAD_LIMIT_BYTES};
+pub use filter::Filter;
 pub use matches::{BudgetExceeded, Match, Matches, Scope};
 pub use novelty::{Novelty, Revision, Upserted};
 pub use operation::{Operation, Report};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
 
-use resemblance::{Bounds, DocumentId, Error, Join, Pair, Result, Snapshot};
+use resemblance::{DocumentId, Error, Join, Pair, Result, Snapshot};
 
 use super::oracle::{Found, Model, components};
 use super::question::{Question, reported};
@@ -42,8 +42,9 @@ pub(crate) fn joins(snapshot: &Snapshot, model: &Model, question: &Question) {
         return;
     };
     COMPARED.fetch_add(2, Relaxed);
-    let estimate = snapshot.pairs().bounds(bounds).estimate().unwrap();
-    assert_eq!(estimate.documents, snapshot.len());
+    let estimate = asked(snapshot.pairs(), &question).estimate().unwrap();
+    let passing = model.passing(question.filter).documents.len() as u64;
+    assert_eq!(estimate.documents, passing);
     let found = pairs(snapshot, &question, 1);
     let by_two = pairs(snapshot, &question, 2);
     assert_eq!(found, by_two, "{question:?}, by two threads");
@@ -54,13 +55,16 @@ pub(crate) fn joins(snapshot: &Snapshot, model: &Model, question: &Question) {
         .collect();
     assert_eq!(clusters, components(expected.keys()), "{question:?}");
     if question.verify.is_none() {
-        cut_short(snapshot, bounds, &said(model, &expected));
+        cut_short(snapshot, &question, &said(model, &expected));
     }
 }
 
 /// The search that a question is about.
 fn asked<'j, A>(join: Join<'j, A>, question: &Question) -> Join<'j, A> {
-    let join = join.bounds(question.bounds());
+    let mut join = join.bounds(question.bounds());
+    if let Some(passing) = question.filter {
+        join = join.filter(passing.filter());
+    }
     match question.verify {
         Some(_) => join.verify(reported_of_pair),
         None => join,
@@ -96,8 +100,8 @@ fn said(model: &Model, expected: &BTreeMap<(u64, u64), Found>) -> BTreeMap<(u64,
 }
 
 /// The join reports what large buckets leave out. No more pairs are missing than it reports.
-fn cut_short(snapshot: &Snapshot, bounds: Bounds, expected: &BTreeMap<(u64, u64), Said>) {
-    let join = snapshot.pairs().bounds(bounds).max_bucket(2);
+fn cut_short(snapshot: &Snapshot, question: &Question, expected: &BTreeMap<(u64, u64), Said>) {
+    let join = asked(snapshot.pairs(), question).max_bucket(2);
     let mut pairs = join.run().unwrap();
     let found: Vec<Pair> = pairs.by_ref().map(Result::unwrap).collect();
     let (found, left_out) = (by_ids(&found), pairs.left_out());

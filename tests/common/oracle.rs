@@ -10,7 +10,7 @@ use resemblance::exact::{WeightedSet, probability_jaccard};
 use resemblance::schema::{EmptyDocuments, MinHashKind, MinHashSchema, TableDesign};
 use resemblance::{Combine, Document, Family, Record, Schema, Signature, Snapshot};
 
-use super::question::{Question, reported};
+use super::question::{Passing, Question, reported};
 
 /// A stored document.
 #[derive(Clone, Debug, PartialEq)]
@@ -245,6 +245,14 @@ impl Model {
         Some(id)
     }
 
+    /// The documents that a filter lets pass; all of them without one.
+    pub(crate) fn passing(&self, filter: Option<Passing>) -> Self {
+        let mut passing = self.clone();
+        let passes = |id, entry: &Entry| filter.is_none_or(|filter| filter.passes(id, entry));
+        passing.documents.retain(|id, entry| passes(*id, entry));
+        passing
+    }
+
     /// Documents without features are near no document, unless the schema says that they are alike.
     fn is_filed(&self, signature: &Signature) -> bool {
         !signature.is_empty() || self.schema.empty_documents() == EmptyDocuments::Alike
@@ -471,6 +479,15 @@ impl Model {
         question: &Question,
         exclude: Option<u64>,
     ) -> Option<Answer> {
+        if question.filter.is_some() {
+            let without = Question {
+                filter: None,
+                ..*question
+            };
+            return self
+                .passing(question.filter)
+                .query(signature, &without, exclude);
+        }
         let families = self.families(question)?;
         let (similarity, distance) = self.bounds(question, families)?;
         if question.budget == Some(0) || question.budget.is_some() && question.scan {
@@ -600,13 +617,15 @@ impl Model {
             return None;
         }
         let mut pairs = BTreeMap::new();
-        for (id, entry) in &self.documents {
+        let passing = self.passing(question.filter);
+        for (id, entry) in &passing.documents {
             let question = Question {
                 verify: question.verify.map(|_| *id),
                 budget: None,
+                filter: None,
                 ..*question
             };
-            let answer = self.query(&entry.signature, &question, Some(*id))?;
+            let answer = passing.query(&entry.signature, &question, Some(*id))?;
             let later = answer.found.into_iter().filter(|found| found.id > *id);
             pairs.extend(later.map(|found| ((*id, found.id), found)));
         }

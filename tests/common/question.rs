@@ -3,9 +3,10 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
-use resemblance::{Bounds, Family, Matches, Query};
+use resemblance::{Bounds, Family, Filter, Matches, Query};
 
 use super::Random;
+use super::oracle::Entry;
 
 /// A query without its signature.
 #[derive(Clone, Copy, Debug, Default)]
@@ -20,6 +21,48 @@ pub(crate) struct Question {
     pub(crate) budget: Option<u64>,
     /// Reports the similarity of candidates as this asker does: see [`reported`].
     pub(crate) verify: Option<u64>,
+    pub(crate) filter: Option<Passing>,
+}
+
+/// Conditions that some documents meet.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Passing {
+    newer_than: Option<u64>,
+    older_than: Option<u64>,
+    prefix: &'static str,
+    /// Only ids that are no multiples of this number, and only payloads of even lengths.
+    divisor: Option<u64>,
+}
+
+impl Passing {
+    pub(crate) fn filter(self) -> Filter<'static> {
+        let mut filter = Filter::all().key_prefix(self.prefix);
+        if let Some(stamp) = self.newer_than {
+            filter = filter.newer_than(stamp);
+        }
+        if let Some(stamp) = self.older_than {
+            filter = filter.older_than(stamp);
+        }
+        if let Some(divisor) = self.divisor {
+            filter = filter.when(move |document| {
+                document.payload().len().is_multiple_of(2)
+                    && !document.id().get().is_multiple_of(divisor)
+            });
+        }
+        filter
+    }
+
+    pub(crate) fn passes(self, id: u64, entry: &Entry) -> bool {
+        let is_even = entry.payload.len().is_multiple_of(2);
+        let key = entry.key.as_deref();
+        self.newer_than.is_none_or(|stamp| entry.stamp >= stamp)
+            && self.older_than.is_none_or(|stamp| entry.stamp < stamp)
+            && self
+                .divisor
+                .is_none_or(|divisor| is_even && !id.is_multiple_of(divisor))
+            && (self.prefix.is_empty()
+                || key.is_some_and(|key| key.starts_with(self.prefix.as_bytes())))
+    }
 }
 
 impl Question {
@@ -42,6 +85,9 @@ impl Question {
 
     pub(crate) fn put<'q>(&self, mut query: Query<'q>) -> Query<'q> {
         query = query.bounds(self.bounds());
+        if let Some(passing) = self.filter {
+            query = query.filter(passing.filter());
+        }
         if self.scan {
             query = query.scan();
         }
@@ -64,6 +110,9 @@ impl Question {
     /// The same about many signatures, each of which asks as its index; such questions do not scan.
     pub(crate) fn put_many<'q>(&self, query: Query<'q, Vec<Matches>>) -> Query<'q, Vec<Matches>> {
         let mut query = query.bounds(self.bounds());
+        if let Some(passing) = self.filter {
+            query = query.filter(passing.filter());
+        }
         if let Some(limit) = self.limit {
             query = query.limit(limit);
         }
@@ -127,5 +176,19 @@ pub(crate) fn any_question(random: &mut Random) -> Question {
     if random.below(3) == 0 {
         question.limit = Some(random.below(5) as usize);
     }
+    question.filter = any_filter(random);
     question
+}
+
+/// A filter, or none.
+pub(crate) fn any_filter(random: &mut Random) -> Option<Passing> {
+    let stamps = [None, None, Some(0), Some(1), Some(1 << 63), Some(u64::MAX)];
+    let prefixes = ["", "", "https://", "https://example.org/1", "k", "\0"];
+    let passing = Passing {
+        newer_than: random.pick(&stamps),
+        older_than: random.pick(&stamps),
+        prefix: random.pick(&prefixes),
+        divisor: random.pick(&[None, Some(1), Some(2), Some(5)]),
+    };
+    (random.below(2) == 0).then_some(passing)
 }

@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use resemblance::search::Scope;
 use resemblance::{
-    DocumentId, Error, Family, Match, Matches, Query, Record, Result, Schema, Signature, Snapshot,
-    Store, WriteTransaction,
+    DocumentId, Error, Family, Filter, Match, Matches, Query, Record, Result, Schema, Signature,
+    Snapshot, Store, WriteTransaction,
 };
 
 use super::Random;
 use super::joins::{joins, stats_like};
 use super::oracle::{Answer, Entry, Found, Model, kept};
-use super::question::{Question, any_question};
+use super::question::{Passing, Question, any_filter, any_question};
 
 /// The common interface of snapshots and transactions.
 pub(crate) trait Reader {
@@ -351,6 +351,11 @@ pub(crate) fn whole_snapshot(
     for (record, (id, entry)) in records.iter().zip(&model.documents) {
         same_record(&model.schema, record, *id, entry);
     }
+    if let Some(filter) = any_filter(random) {
+        let records = snapshot.iter().passing(filter.filter());
+        let ids = records.map(|record| record.unwrap().id().get());
+        assert!(ids.eq(model.passing(Some(filter)).documents.into_keys()));
+    }
     for id in 0..model.next_id + 1 {
         let key = model.documents.get(&id).and_then(|d| d.key.clone());
         assert_eq!(snapshot.key(DocumentId::new(id)).unwrap(), key);
@@ -382,12 +387,20 @@ pub(crate) fn whole_snapshot(
         let ids: Vec<u64> = candidates.iter().map(|id| id.get()).collect();
         assert_eq!(ids, model.candidates(signature));
         let n = random.pick(&[0, 1, 3, 5, 10, usize::MAX]);
-        nearest_like(snapshot, model, signature, n);
+        nearest_like(snapshot, model, signature, n, any_filter(random));
     }
 }
 
 /// Asks for the nearest in buckets alone, with certainty, and as a caller does who sets nothing.
-fn nearest_like(snapshot: &Snapshot, model: &Model, signature: &Signature, n: usize) {
+fn nearest_like(
+    snapshot: &Snapshot,
+    model: &Model,
+    signature: &Signature,
+    n: usize,
+    passing: Option<Passing>,
+) {
+    let model = &model.passing(passing);
+    let filter = passing.map_or_else(Filter::all, Passing::filter);
     let schema = snapshot.schema();
     let families = [
         schema.minhash().map(|_| Family::MinHash),
@@ -396,9 +409,10 @@ fn nearest_like(snapshot: &Snapshot, model: &Model, signature: &Signature, n: us
     for by in families.into_iter().flatten() {
         let nearest = |recall| {
             let nearest = snapshot.nearest(signature, n).by(by).min_recall(recall);
-            nearest.run().unwrap()
+            nearest.filter(filter.clone()).run().unwrap()
         };
         let in_buckets = snapshot.nearest(signature, n).by(by).min_recall(0.0);
+        let in_buckets = in_buckets.filter(filter.clone());
         let in_buckets = in_buckets.without_scan().run().unwrap();
         let all = model.nearest(signature, n, by, false);
         // The similarity of the exact sets of these documents differs from their estimates.

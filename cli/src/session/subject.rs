@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use resemblance::Collected;
-use resemblance::{Bounds, Clusters, DocumentId, Join, Pairs, Schema, Snapshot};
+use resemblance::{Bounds, Clusters, DocumentId, Filter, Join, Pairs, Schema, Snapshot};
 use resemblance_corpus::verification::FeatureSets;
 
 use super::building::Building;
@@ -15,7 +15,7 @@ use super::job::Job;
 use super::sampling::weighed;
 use super::stores::open_to_read;
 use crate::failure::{Failure, Result};
-use crate::options::{CorpusOptions, JoinOptions, ReadOptions};
+use crate::options::{CorpusOptions, FilterOptions, JoinOptions, ReadOptions};
 use crate::output::PairSorter;
 use resemblance_corpus::{ContentRule, is_store, only_store};
 
@@ -70,6 +70,8 @@ pub(crate) struct Subject {
     pub(crate) bounds: Bounds,
     /// Feature sets of all documents, if similarities are to be exact.
     pub(crate) features: Option<Arc<FeatureSets>>,
+    /// The documents of a store that take part, if not all.
+    pub(crate) filter: Option<Filter<'static>>,
 }
 
 impl Subject {
@@ -77,10 +79,14 @@ impl Subject {
         context: &Context,
         inputs: &[PathBuf],
         options: &JoinOptions,
+        filter: &FilterOptions,
         reading: &ReadOptions,
     ) -> Result<Self> {
         if let Some(path) = only_store(inputs) {
-            return Self::open_store(context, path, options, reading);
+            return Ok(Self {
+                filter: filter.filter(false)?,
+                ..Self::open_store(context, path, options, reading)?
+            });
         }
         if let Some(store) = inputs.iter().find(|path| is_store(path)) {
             return Err(Failure::usage(format!(
@@ -89,6 +95,9 @@ impl Subject {
             ))
             .with_note("give one store, or only corpora"));
         }
+        inputs
+            .iter()
+            .try_for_each(|corpus| filter.must_not_suit(corpus))?;
         Self::read_corpus(context, inputs, options, reading)
     }
 
@@ -113,6 +122,7 @@ impl Subject {
             documents: SubjectDocuments::OfStore(store.snapshot()?),
             bounds: options.by.apply(options.bounds.bounds()),
             features: None,
+            filter: None,
         })
     }
 
@@ -136,6 +146,7 @@ impl Subject {
             documents: SubjectDocuments::OfCorpus(collected),
             bounds,
             features,
+            filter: None,
         })
     }
 

@@ -8,7 +8,7 @@ use resemblance::search::{LeftOut, SuspiciousCluster};
 use resemblance_corpus::verification::verify_exact;
 
 use crate::failure::{Outcome, Result};
-use crate::options::{FormatOptions, JoinOptions, ReadOptions};
+use crate::options::{FilterOptions, FormatOptions, JoinOptions, ReadOptions};
 use crate::output::{Column, ColumnKind, PairSorter, Results, SortedPairs, UnsortedPair};
 use crate::session::{
     Context, JoinProduct, Subject, prepare_join, print_left_out, print_suspicious,
@@ -16,6 +16,8 @@ use crate::session::{
 use resemblance::invariant::bug;
 
 /// List the clusters of near-duplicates of a store or a corpus
+///
+/// --prefix, --older-than and --newer-than choose the documents of a store that take part; the others link nothing.
 ///
 /// A cluster is a connected component of the near-duplicate pairs. tsv columns: cluster_key, key. cluster_key is the
 /// key of the first member in the order of insertion or of the corpus, which is listed as a member too. Documents
@@ -33,6 +35,8 @@ pub(crate) struct ClustersArguments {
     pub(crate) inputs: Vec<PathBuf>,
     #[command(flatten)]
     join: JoinOptions,
+    #[command(flatten)]
+    filter: FilterOptions,
     #[command(flatten)]
     reading: ReadOptions,
     #[command(flatten)]
@@ -52,12 +56,17 @@ pub(crate) fn clusters(context: &Context, arguments: &ClustersArguments) -> Resu
         context,
         &arguments.inputs,
         &arguments.join,
+        &arguments.filter,
         &arguments.reading,
     )?;
     let (documents, features) = (&subject.documents, subject.features.clone());
     let (clusters, limits) = (documents.clusters(), arguments.join.limits);
     let product = JoinProduct::SortedClusters;
-    let (join, joining) = prepare_join(context, clusters, subject.bounds, limits, product)?;
+    let passing = match subject.filter.clone() {
+        Some(filter) => clusters.filter(filter),
+        None => clusters,
+    };
+    let (join, joining) = prepare_join(context, passing, subject.bounds, limits, product)?;
     let followed = joining.follow(join);
     let sorter = documents.pair_sorter(context);
     let mut progress = joining.display("finding clusters", context.messages.quiet);

@@ -1,14 +1,12 @@
 //! The verb `list`.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
-use resemblance::{DocumentId, Record};
+use resemblance::{DocumentId, Filter};
 
-use crate::failure::{Failure, Outcome, Result};
-use crate::options::{FormatOptions, parse_age, parse_key};
-use crate::output::escape::PrintedKey;
+use crate::failure::{Outcome, Result};
+use crate::options::{FilterOptions, FormatOptions};
 use crate::output::{Column, Results, Value};
 use crate::session::{Context, open_to_read};
 
@@ -23,19 +21,11 @@ Examples:
 pub(crate) struct ListArguments {
     /// The store
     pub(crate) store: PathBuf,
-    /// Only documents whose key begins with these bytes
-    #[arg(long, value_name = "PREFIX")]
-    prefix: Option<OsString>,
     /// --prefix is given as results print keys, with escapes
     #[arg(short, long, requires = "prefix")]
     escaped: bool,
-    /// Only documents whose stamps are smaller than this age such as 14d (s, m, h, d, w), stamp, or time such as
-    /// 2026-01-31T08:00:00Z
-    #[arg(long, value_name = "AGE|STAMP", value_parser = parse_age)]
-    older_than: Option<u64>,
-    /// Only documents whose stamps are at least this
-    #[arg(long, value_name = "AGE|STAMP", value_parser = parse_age)]
-    newer_than: Option<u64>,
+    #[command(flatten)]
+    filter: FilterOptions,
     /// Start at the document with this id, or at the next one
     #[arg(long, value_name = "ID")]
     from_id: Option<u64>,
@@ -49,29 +39,8 @@ pub(crate) struct ListArguments {
     format: FormatOptions,
 }
 
-impl ListArguments {
-    fn wants(&self, record: &Record) -> bool {
-        let stamp = record.stamp();
-        self.older_than.is_none_or(|least| stamp < least)
-            && self.newer_than.is_none_or(|least| stamp >= least)
-    }
-
-    fn prefix(&self) -> Result<Vec<u8>> {
-        let Some(prefix) = &self.prefix else {
-            return Ok(Vec::new());
-        };
-        match parse_key(prefix, self.escaped)? {
-            PrintedKey::Key(prefix) => Ok(prefix),
-            PrintedKey::Id(id) => Err(Failure::usage(format!(
-                "--prefix: found \\#{id}, expected the first bytes of keys"
-            ))
-            .with_note(format!("--from-id {id} starts at that document"))),
-        }
-    }
-}
-
 pub(crate) fn list(context: &Context, arguments: &ListArguments) -> Result<Outcome> {
-    let prefix = arguments.prefix()?;
+    let filter = arguments.filter.filter(arguments.escaped)?;
     let snapshot = open_to_read(context, &arguments.store)?.snapshot()?;
     let mut columns = vec![Column::new("key"), Column::new("stamp")];
     let payloads = arguments
@@ -81,27 +50,21 @@ pub(crate) fn list(context: &Context, arguments: &ListArguments) -> Result<Outco
     let mut results = Results::new(arguments.format.layout(), columns)?;
     // Ids begin at 0.
     let first_id = DocumentId::new(arguments.from_id.unwrap_or(0));
-    let records = snapshot.iter().from_id(first_id).key_prefix(prefix);
-    let mut listed = 0;
-    for record in records {
+    let records = snapshot.iter().from_id(first_id);
+    let records = records.passing(filter.unwrap_or_else(Filter::all));
+    for record in records.take(arguments.limit.unwrap_or(usize::MAX)) {
         context.interrupt.check()?;
         let record = record?;
-        if arguments.limit == Some(listed) {
-            break;
-        }
-        if arguments.wants(&record) {
-            listed += 1;
-            // The last two have columns only if they were requested.
-            results.row(&[
-                Value::Document {
-                    id: record.id().get(),
-                    key: record.key(),
-                },
-                Value::Stamp(record.stamp()),
-                Value::Bytes(record.payload()),
-                Value::OptionalText(std::str::from_utf8(record.payload()).ok()),
-            ])?;
-        }
+        // The last two have columns only if they were requested.
+        results.row(&[
+            Value::Document {
+                id: record.id().get(),
+                key: record.key(),
+            },
+            Value::Stamp(record.stamp()),
+            Value::Bytes(record.payload()),
+            Value::OptionalText(std::str::from_utf8(record.payload()).ok()),
+        ])?;
     }
     results.finish()?;
     Ok(Outcome::Done)

@@ -8,13 +8,15 @@ use resemblance::search::LeftOut;
 use resemblance_corpus::verification::verify_exact;
 
 use crate::failure::{Outcome, Result};
-use crate::options::{FormatOptions, JoinOptions, ReadOptions, similarity_name};
+use crate::options::{FilterOptions, FormatOptions, JoinOptions, ReadOptions, similarity_name};
 use crate::output::{
     Column, ColumnKind, PairSorter, Results, SortedPairs, UnsortedPair, Value, nearness_columns,
 };
 use crate::session::{Context, JoinProduct, JoinProgress, Subject, prepare_join, print_left_out};
 
 /// List all near-duplicate pairs of a store or a corpus
+///
+/// --prefix, --older-than and --newer-than choose the documents of a store that take part.
 ///
 /// tsv columns: key_a, key_b, similarity (six decimals). key_a is less than key_b in byte order; lines are sorted by
 /// both, with documents without a key last. Similarities are exact for a corpus. For a store, which has no texts, and
@@ -35,6 +37,8 @@ pub(crate) struct PairsArguments {
     #[command(flatten)]
     join: JoinOptions,
     #[command(flatten)]
+    filter: FilterOptions,
+    #[command(flatten)]
     reading: ReadOptions,
     #[command(flatten)]
     format: FormatOptions<true>,
@@ -45,11 +49,17 @@ pub(crate) fn pairs(context: &Context, arguments: &PairsArguments) -> Result<Out
         context,
         &arguments.inputs,
         &arguments.join,
+        &arguments.filter,
         &arguments.reading,
     )?;
     let (documents, features) = (&subject.documents, subject.features.clone());
     let (pairs, limits) = (documents.pairs(), arguments.join.limits);
-    let (join, joining) = prepare_join(context, pairs, subject.bounds, limits, JoinProduct::Pairs)?;
+    let passing = match subject.filter.clone() {
+        Some(filter) => pairs.filter(filter),
+        None => pairs,
+    };
+    let (join, joining) =
+        prepare_join(context, passing, subject.bounds, limits, JoinProduct::Pairs)?;
     let sorter = documents.pair_sorter(context).ordering_documents();
     let mut progress = joining.display("finding pairs", context.messages.quiet);
     let (rows, left_out) = context.interrupt.while_working(&mut progress, move || {

@@ -9,13 +9,15 @@ use std::sync::Arc;
 use clap::Args;
 use itertools::Itertools as _;
 use resemblance::search::Scope;
-use resemblance::{DocumentId, Fingerprint, Match, Matches, SearchOptions, Signature, Snapshot};
+use resemblance::{
+    DocumentId, Filter, Fingerprint, Match, Matches, SearchOptions, Signature, Snapshot,
+};
 use resemblance_corpus::verification::{FeatureSets, SketchedText};
 
 use crate::failure::{Outcome, Result};
 use crate::options::{
-    BoundOptions, ByOptions, CorpusOptions, FormatOptions, must_have_similarities, parse_key,
-    similarity_name,
+    BoundOptions, ByOptions, CorpusOptions, FilterOptions, FormatOptions, must_have_similarities,
+    parse_key, similarity_name,
 };
 use crate::output::escape::{self, PrintedKey, printed};
 use crate::output::{Column, ColumnKind, Results, Value, nearness_columns};
@@ -34,6 +36,9 @@ use resemblance_corpus::{ContentRule, CorpusDocument};
 /// document of the corpus. With --texts the column is named similarity, and a last column, similarity_is, is exact or
 /// estimate. jsonl fields: query (with --corpus), id, key, similarity_estimate, distance.
 ///
+/// --prefix, --older-than and --newer-than choose the documents that can match, as if the store held no others.
+/// --limit and --budget count only these.
+///
 /// Without --nearest the matches are within the store's bounds, or --threshold and --distance; --limit only shortens
 /// the list. --nearest N returns the N nearest documents at any distance.
 #[derive(Debug, Args)]
@@ -44,6 +49,7 @@ Examples:
   curl -s https://example.org | resemblance query seen.rsm
   resemblance query seen.rsm --key https://example.org/ --threshold 0.95
   resemblance query seen.rsm --corpus more.jsonl --format jsonl
+  resemblance query seen.rsm --file page.txt --newer-than 14d --limit 10 --stamps
   resemblance query seen.rsm --file page.txt --budget 1000
   resemblance query images.rsm --hash f8f8f0cee0f4a84f --distance 10
   resemblance query seen.rsm --file page.txt --nearest 10
@@ -96,6 +102,11 @@ pub(crate) struct QueryArguments {
     /// whose texts are in it
     #[arg(long, value_name = "CORPUS", num_args = 1..)]
     texts: Vec<PathBuf>,
+    #[command(flatten)]
+    filter: FilterOptions,
+    /// Also show the stamp of each match
+    #[arg(long)]
+    stamps: bool,
     /// Also show the payload of each match, in hexadecimal and, if it is UTF-8, as text
     #[arg(long)]
     payloads: bool,
@@ -133,10 +144,11 @@ const BOUNDED: [&str; 6] = [
 ];
 
 /// The question that is asked about every document.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Question {
     goal: QueryGoal,
     options: SearchOptions,
+    filter: Option<Filter<'static>>,
 }
 
 /// The documents that are requested.
@@ -151,10 +163,10 @@ enum QueryGoal {
 }
 
 impl Question {
-    fn new(arguments: &QueryArguments) -> Self {
+    fn new(arguments: &QueryArguments) -> Result<Self> {
         let mut bounds = arguments.by.apply(arguments.bounds.bounds());
         bounds.accept_lower_recall |= arguments.accept_lower_recall;
-        Self {
+        Ok(Self {
             goal: match (arguments.within, arguments.nearest) {
                 (Some(radius), _) => QueryGoal::Within {
                     radius,
@@ -176,13 +188,14 @@ impl Question {
                 with_payloads: arguments.payloads,
                 ..SearchOptions::default()
             },
-        }
+            filter: arguments.filter.filter(false)?,
+        })
     }
 
     /// Returns the answer for each document. If features are known, `similarity` computes the
     /// similarity of the document at an index and a stored one.
     fn ask(
-        self,
+        &self,
         snapshot: &Snapshot,
         signatures: &[Signature],
         known: Option<&FeatureSets>,
@@ -192,6 +205,9 @@ impl Question {
         let n = match self.goal {
             QueryGoal::Matches => {
                 let mut query = snapshot.query(signatures).options(self.options);
+                if let Some(filter) = &self.filter {
+                    query = query.filter(filter.clone());
+                }
                 if let Some(exact) = exact {
                     query = query.verify(exact);
                 }
@@ -201,6 +217,9 @@ impl Question {
             QueryGoal::Within { .. } => 1,
         };
         let mut nearest = snapshot.nearest(signatures, n).options(self.options);
+        if let Some(filter) = &self.filter {
+            nearest = nearest.filter(filter.clone());
+        }
         if let Some(exact) = exact {
             nearest = nearest.verify(exact);
         }
@@ -212,7 +231,7 @@ impl Question {
 
     /// Asks the question about one document.
     fn ask_one(
-        self,
+        &self,
         snapshot: &Snapshot,
         signature: &Signature,
         known: Option<&FeatureSets>,
@@ -235,7 +254,7 @@ pub(crate) fn query(context: &Context, arguments: &QueryArguments) -> Result<Out
     arguments.bounds.must_suit(store.schema())?;
     arguments.by.must_suit(store.schema())?;
     let snapshot = store.snapshot()?;
-    let question = Question::new(arguments);
+    let question = Question::new(arguments)?;
     let known = known_features(context, arguments, &snapshot)?;
     if !arguments.corpus.is_empty() {
         return query_corpus(context, arguments, &snapshot, question, known);
@@ -243,7 +262,7 @@ pub(crate) fn query(context: &Context, arguments: &QueryArguments) -> Result<Out
     let matches: Vec<Match> = match &arguments.key {
         Some(key) => {
             let key = parse_key(key, arguments.escaped)?;
-            match matches_of_key(context, &snapshot, &key, question, known.as_ref())? {
+            match matches_of_key(context, &snapshot, &key, &question, known.as_ref())? {
                 Some(matches) => matches,
                 None => {
                     let key = printed(&key);
@@ -252,14 +271,14 @@ pub(crate) fn query(context: &Context, arguments: &QueryArguments) -> Result<Out
                 }
             }
         }
-        None => matches_of_text(context, arguments, &snapshot, question, known.as_ref())?,
+        None => matches_of_text(context, arguments, &snapshot, &question, known.as_ref())?,
     };
     let is_exact = known.is_some() || store.schema().is_exact();
     let columns = columns(arguments, &snapshot, is_exact);
     let mut results = Results::new(arguments.format.layout(), columns)?;
     let found = !matches.is_empty();
     for found in matches {
-        results.row(&match_values(None, &found, is_exact))?;
+        results.row(&match_values(arguments, None, &found, is_exact))?;
     }
     results.finish()?;
     Ok(Outcome::found(found))
@@ -289,7 +308,7 @@ fn matches_of_text(
     context: &Context,
     arguments: &QueryArguments,
     snapshot: &Snapshot,
-    question: Question,
+    question: &Question,
     known: Option<&FeatureSets>,
 ) -> Result<Vec<Match>> {
     let sketched = match arguments.hash {
@@ -315,7 +334,7 @@ fn matches_of_text(
     explain(context, question, &matches);
     let is_bounded = question.goal == QueryGoal::Matches;
     if matches.is_empty() && !signature.is_empty() && is_bounded {
-        print_nearest(context, snapshot, signature, None)?;
+        print_nearest(context, snapshot, signature, &question.filter, None)?;
     }
     Ok(matches.into_iter().collect())
 }
@@ -327,15 +346,21 @@ fn columns(arguments: &QueryArguments, snapshot: &Snapshot, is_exact: bool) -> V
         .into_iter()
         .chain([Column::of("key", ColumnKind::Document)]);
     let how = is_exact.then(|| Column::new("similarity_is"));
+    let stamps = arguments.stamps.then(|| Column::new("stamp"));
     let payloads = arguments
         .payloads
         .then(|| Column::list("payload_hex payload"));
-    let named = columns.chain(nearness).chain(how);
+    let named = columns.chain(nearness).chain(how).chain(stamps);
     named.chain(payloads.into_iter().flatten()).collect()
 }
 
 /// A row; the key of the document that asks is in front if there are several.
-fn match_values<'a>(query: Option<&'a [u8]>, found: &'a Match, is_exact: bool) -> Vec<Value<'a>> {
+fn match_values<'a>(
+    arguments: &QueryArguments,
+    query: Option<&'a [u8]>,
+    found: &'a Match,
+    is_exact: bool,
+) -> Vec<Value<'a>> {
     let document = Value::Document {
         id: found.id().get(),
         key: found.key(),
@@ -352,6 +377,9 @@ fn match_values<'a>(query: Option<&'a [u8]>, found: &'a Match, is_exact: bool) -
             false => "estimate",
         }));
     }
+    if arguments.stamps {
+        values.push(Value::Stamp(found.stamp()));
+    }
     if let Some(payload) = found.payload() {
         values.push(Value::Bytes(payload));
         values.push(Value::OptionalText(std::str::from_utf8(payload).ok()));
@@ -359,7 +387,7 @@ fn match_values<'a>(query: Option<&'a [u8]>, found: &'a Match, is_exact: bool) -
     values
 }
 
-fn explain(context: &Context, question: Question, matches: &Matches) {
+fn explain(context: &Context, question: &Question, matches: &Matches) {
     let scope = match matches.scope() {
         Scope::Scan => "every document was compared",
         Scope::ShortBuckets => "documents that share the first rows of a band were compared",
@@ -385,7 +413,7 @@ fn explain(context: &Context, question: Question, matches: &Matches) {
 }
 
 /// Prints what an answer of the nearest may miss.
-fn explain_nearest(context: &Context, question: Question, matches: &Matches) {
+fn explain_nearest(context: &Context, question: &Question, matches: &Matches) {
     let recall = matches.recall().unwrap_or(1.0);
     match question.goal {
         QueryGoal::Within { radius, .. } if matches.is_empty() => {
@@ -412,10 +440,15 @@ fn print_nearest(
     context: &Context,
     snapshot: &Snapshot,
     signature: &Signature,
+    filter: &Option<Filter<'static>>,
     own: Option<DocumentId>,
 ) -> Result<()> {
     // A hint is not worth a scan.
-    let nearest = snapshot.nearest(signature, 2).without_scan().run()?;
+    let mut nearest = snapshot.nearest(signature, 2).without_scan();
+    if let Some(filter) = filter {
+        nearest = nearest.filter(filter.clone());
+    }
+    let nearest = nearest.run()?;
     let mut others = nearest.into_iter().filter(|found| Some(found.id()) != own);
     let Some(nearest) = others.next() else {
         let note = match snapshot.is_empty() {
@@ -447,14 +480,14 @@ fn matches_of_key(
     context: &Context,
     snapshot: &Snapshot,
     key: &PrintedKey,
-    question: Question,
+    question: &Question,
     known: Option<&FeatureSets>,
 ) -> Result<Option<Vec<Match>>> {
     let Some(record) = find_document(snapshot, key)? else {
         return Ok(None);
     };
     let own = record.id();
-    let mut of_others = question;
+    let mut of_others = question.clone();
     of_others.options.exclude = Some(own);
     let matches = of_others.ask_one(snapshot, record.signature(), known, &|known, _, id| {
         known.similarity(own, id)
@@ -462,7 +495,7 @@ fn matches_of_key(
     explain(context, question, &matches);
     let signature = record.signature();
     if matches.is_empty() && !signature.is_empty() && question.goal == QueryGoal::Matches {
-        print_nearest(context, snapshot, signature, Some(own))?;
+        print_nearest(context, snapshot, signature, &question.filter, Some(own))?;
     }
     Ok(Some(matches.into_iter().collect()))
 }
@@ -504,7 +537,7 @@ fn query_corpus(
     let searched = snapshot.clone();
     let mut items =
         CorpusDocuments::start_together(context, "querying", &corpus, move |documents| {
-            query_together(&searched, documents, question, known.as_ref())
+            query_together(&searched, documents, &question, known.as_ref())
         });
     let columns = columns(arguments, snapshot, is_exact);
     let mut results = Results::new(arguments.format.layout(), columns)?;
@@ -518,7 +551,12 @@ fn query_corpus(
         tally.kept += u64::from(!matches.is_empty());
         tally.budget_exceeded += u64::from(matches.budget_exceeded().is_some());
         for found in matches {
-            results.row(&match_values(Some(&document.key), &found, is_exact))?;
+            results.row(&match_values(
+                arguments,
+                Some(&document.key),
+                &found,
+                is_exact,
+            ))?;
         }
     }
     results.finish()?;
@@ -531,7 +569,7 @@ fn query_corpus(
 fn query_together(
     snapshot: &Snapshot,
     documents: &[CorpusDocument<'_>],
-    question: Question,
+    question: &Question,
     known: Option<&FeatureSets>,
 ) -> Result<Vec<(bool, Matches)>> {
     let sketcher = snapshot.schema().sketcher();

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
-use resemblance::{DocumentId, Store};
+use resemblance::{DocumentId, Filter, Store};
 
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::{parse_key, parse_keys};
@@ -109,7 +109,7 @@ fn ids_below(
 ) -> Result<Vec<DocumentId>> {
     let snapshot = store.snapshot()?;
     let mut ids = Vec::new();
-    for record in snapshot.iter().key_prefix(prefix) {
+    for record in snapshot.iter().passing(Filter::all().key_prefix(prefix)) {
         context.interrupt.check()?;
         ids.push(record?.id());
     }

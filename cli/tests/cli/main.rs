@@ -17,6 +17,7 @@ mod corpora;
 mod eval;
 mod explain;
 mod features;
+mod filters;
 #[cfg(target_os = "linux")]
 mod full;
 mod histories;

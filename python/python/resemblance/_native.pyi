@@ -349,6 +349,19 @@ class Clusters(Sequence[Cluster]):
     def __getitem__(self, index: slice, /) -> Sequence[Cluster]: ...
 
 @final
+class Filter:
+    """The documents that a question is about: those that meet every condition given."""
+
+    def __new__(
+        cls,
+        *,
+        newer_than: int | None = None,
+        older_than: int | None = None,
+        key_prefix: _Key | None = None,
+        matching: Callable[[StoredDocument], bool] | None = None,
+    ) -> Filter: ...
+
+@final
 class Records(Iterator[Any]):
     """Iterates over documents, or over their keys."""
 
@@ -373,6 +386,7 @@ class _Reads:
         accept_lower_recall: bool = False,
         scan: bool = False,
         probe_budget: int | None = None,
+        filter: Filter | None = None,
     ) -> Matches: ...
     def query_many(
         self,
@@ -385,6 +399,7 @@ class _Reads:
         payloads: bool = False,
         accept_lower_recall: bool = False,
         probe_budget: int | None = None,
+        filter: Filter | None = None,
         threads: int | None = None,
     ) -> list[Matches]: ...
     def nearest(
@@ -397,6 +412,7 @@ class _Reads:
         min_recall: float | None = None,
         scan: bool = True,
         payloads: bool = False,
+        filter: Filter | None = None,
         verify: Callable[[int], float | None] | None = None,
     ) -> Matches: ...
     def nearest_many(
@@ -409,6 +425,7 @@ class _Reads:
         min_recall: float | None = None,
         scan: bool = True,
         payloads: bool = False,
+        filter: Filter | None = None,
         verify: Callable[[int, int], float | None] | None = None,
     ) -> list[Matches]: ...
     def near(
@@ -422,10 +439,11 @@ class _Reads:
         min_recall: float | None = None,
         scan: bool = True,
         payloads: bool = False,
+        filter: Filter | None = None,
         verify: Callable[[int], float | None] | None = None,
     ) -> Matches: ...
     def get(self, key: _Key) -> Record | None: ...
-    def records(self, *, prefix: _Key | None = None) -> Iterator[Record]: ...
+    def records(self, *, filter: Filter | None = None) -> Iterator[Record]: ...
     def pairs(
         self,
         *,
@@ -435,6 +453,7 @@ class _Reads:
         accept_lower_recall: bool = False,
         threads: int | None = None,
         max_bucket: int | None = None,
+        filter: Filter | None = None,
         keys: bool = True,
         progress: _Callback | None = None,
     ) -> Pairs: ...
@@ -447,6 +466,7 @@ class _Reads:
         accept_lower_recall: bool = False,
         threads: int | None = None,
         max_bucket: int | None = None,
+        filter: Filter | None = None,
         progress: _Callback | None = None,
     ) -> Clusters: ...
     def stats(self, *, progress: _Callback | None = None) -> Stats: ...
@@ -484,6 +504,7 @@ class Snapshot(_Reads):
         min_shared: int | None = None,
         limit: int | None = None,
         max_document_frequency: int | None = None,
+        filter: Filter | None = None,
     ) -> Overlaps: ...
     def contained_in_many(
         self,
@@ -493,6 +514,7 @@ class Snapshot(_Reads):
         min_shared: int | None = None,
         limit: int | None = None,
         max_document_frequency: int | None = None,
+        filter: Filter | None = None,
         threads: int | None = None,
     ) -> list[Overlaps]: ...
     def contents_of(
@@ -504,6 +526,7 @@ class Snapshot(_Reads):
         min_shared: int | None = None,
         limit: int | None = None,
         max_document_frequency: int | None = None,
+        filter: Filter | None = None,
     ) -> Overlaps: ...
     def contents_of_many(
         self,
@@ -513,6 +536,7 @@ class Snapshot(_Reads):
         min_shared: int | None = None,
         limit: int | None = None,
         max_document_frequency: int | None = None,
+        filter: Filter | None = None,
         threads: int | None = None,
     ) -> list[Overlaps]: ...
     def overlaps(
@@ -524,6 +548,7 @@ class Snapshot(_Reads):
         min_shared: int | None = None,
         limit: int | None = None,
         max_document_frequency: int | None = None,
+        filter: Filter | None = None,
     ) -> Overlaps: ...
     def overlaps_many(
         self,
@@ -533,6 +558,7 @@ class Snapshot(_Reads):
         min_shared: int | None = None,
         limit: int | None = None,
         max_document_frequency: int | None = None,
+        filter: Filter | None = None,
         threads: int | None = None,
     ) -> list[Overlaps]: ...
     def frequent_passages(
@@ -711,6 +737,7 @@ class Transaction(_Writes):
         limit: int | None = None,
         payloads: bool = False,
         accept_lower_recall: bool = False,
+        filter: Filter | None = None,
     ) -> Matches: ...
     def get(self, key: _Key) -> Record | None: ...
     def commit(self) -> None: ...

@@ -263,7 +263,7 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class StoredDocument:
-    """A stored document, as `evict(matching=...)` passes it to its callable."""
+    """A stored document, as `evict(matching=...)` and `Filter(matching=...)` pass it to their callables."""
 
     id: int
     key: str | None

@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 use crate::maintain::evict::newest::{Age, Memory, age_of_rank};
-use crate::maintain::evict::policy::{EvictPolicy, Judge, StoredDocument};
+use crate::maintain::evict::policy::{EvictPolicy, Judge};
 use crate::observe::{UPKEEP, log as events};
 use crate::read::SnapshotView;
 use crate::read::StoredDocuments;
 use crate::state::OpenStore;
-use crate::types::{DocumentId, Operation, Phase, Report, Watch};
+use crate::types::{DocumentId, Operation, Phase, Report, StoredDocument, Watch};
 use crate::write::WriteTransaction;
 
 const MAX_SLICE_DOCUMENTS: usize = 1_000_000;
@@ -142,7 +142,11 @@ fn evict_in_slices(
             eviction.left = first.len() - documents;
             let oldest_kept = oldest_kept(&first, eviction.left, watch)?;
             drop(first);
-            eviction.run(&mut |document| document.age() < oldest_kept, false, watch)
+            eviction.run(
+                &mut |document| (document.stamp(), document.id().get()) < oldest_kept,
+                false,
+                watch,
+            )
         }
         EvictPolicy::Where(mut judge) => {
             drop(first);
@@ -281,7 +285,7 @@ fn oldest_kept(snapshot: &SnapshotView, older: u64, watch: &mut Watch<'_>) -> Re
             watch.report(Phase::ReadingDocuments, documents, None)?;
             from = piece.read(snapshot, from..end, false)?;
             for (id, document) in piece.iter() {
-                visit(StoredDocument::new(*id, document).age());
+                visit((document.stamp, *id));
                 documents += 1;
             }
         }

@@ -6,4 +6,4 @@ mod policy;
 
 pub use eviction::EvictReport;
 pub(crate) use eviction::evict;
-pub use policy::{EvictPolicy, StoredDocument};
+pub use policy::EvictPolicy;

@@ -2,8 +2,7 @@
 
 use std::fmt;
 
-use crate::maintain::evict::newest::Age;
-use crate::types::{Document, DocumentId};
+use crate::types::StoredDocument;
 
 /// Decides whether a document is evicted.
 pub(super) type Judge<'j> = dyn FnMut(&StoredDocument<'_>) -> bool + 'j;
@@ -69,59 +68,5 @@ impl fmt::Debug for EvictPolicy<'_> {
             Self::KeepNewest(documents) => f.debug_tuple("KeepNewest").field(documents).finish(),
             Self::Where(_) => f.debug_tuple("Where").finish_non_exhaustive(),
         }
-    }
-}
-
-/// A document about which [`EvictPolicy::Where`] decides.
-///
-/// ```
-/// # use resemblance::{Document, EvictPolicy, MinHash, Schema, Store, Text};
-/// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
-/// # let page = store.sketch_text("some text or other")?;
-/// store.insert(Document::new("page/1").stamp(20).payload(b"draft"), &page)?;
-/// let policy = EvictPolicy::matching(|document| {
-///     let is_page = document.key().is_some_and(|key| key.starts_with(b"page/"));
-///     is_page && document.stamp() < 30 && document.payload() == b"draft" && document.id().get() < 9
-/// });
-/// assert_eq!(store.evict(policy).run()?.evicted, 1);
-/// # Ok::<(), resemblance::Error>(())
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StoredDocument<'a> {
-    id: u64,
-    document: &'a Document<'a>,
-}
-
-impl<'a> StoredDocument<'a> {
-    pub(super) fn new(id: u64, document: &'a Document<'a>) -> Self {
-        Self { id, document }
-    }
-
-    pub(super) fn age(&self) -> Age {
-        (self.document.stamp, self.id)
-    }
-
-    /// Returns the id of the document.
-    #[must_use]
-    pub fn id(&self) -> DocumentId {
-        DocumentId::new(self.id)
-    }
-
-    /// Returns the key of the document, or `None` if it was inserted without one.
-    #[must_use]
-    pub fn key(&self) -> Option<&'a [u8]> {
-        self.document.key()
-    }
-
-    /// Returns the stamp of the document.
-    #[must_use]
-    pub fn stamp(&self) -> u64 {
-        self.document.stamp
-    }
-
-    /// Returns the payload of the document.
-    #[must_use]
-    pub fn payload(&self) -> &'a [u8] {
-        &self.document.payload
     }
 }

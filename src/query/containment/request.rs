@@ -11,10 +11,11 @@ use crate::invariant::{OrBug, at, at_mut};
 use crate::query::bounds::SearchOptions;
 use crate::query::containment::placed_passages::placed_passages;
 use crate::query::containment::shared_hashes::SharedHashes;
+use crate::query::filtered_view::filtered;
 use crate::query::request::check_signatures;
 use crate::query::sweep::{for_each_piece, in_threads};
 use crate::read::ReadView;
-use crate::types::{Document, DocumentId, FrequentPassage, Overlap, Overlaps};
+use crate::types::{Document, DocumentId, Filter, FrequentPassage, Overlap, Overlaps};
 use resemblance_sketch::sketch::Signature;
 
 /// The default minimum share for queries that contain or are contained.
@@ -73,6 +74,7 @@ pub struct ContainmentQuery<'a, A = Overlaps> {
     view: &'a dyn ReadView,
     signatures: Cow<'a, [Signature]>,
     bounds: ContainmentBounds,
+    filter: Option<Filter<'a>>,
     answer: PhantomData<A>,
 }
 
@@ -81,6 +83,7 @@ impl<A> fmt::Debug for ContainmentQuery<'_, A> {
         f.debug_struct("ContainmentQuery")
             .field("signatures", &self.signatures.len())
             .field("bounds", &self.bounds)
+            .field("filter", &self.filter)
             .finish_non_exhaustive()
     }
 }
@@ -114,6 +117,7 @@ impl<'a, A> ContainmentQuery<'a, A> {
                 max_frequency: u64::MAX,
                 options: SearchOptions::default(),
             },
+            filter: None,
             answer: PhantomData,
         }
     }
@@ -172,9 +176,28 @@ impl<'a, A> ContainmentQuery<'a, A> {
         self
     }
 
+    /// Asks only about documents that pass a filter: see [`Filter`].
+    ///
+    /// ```
+    /// # use resemblance::{Containment, Filter, Schema, Store, Text};
+    /// # let containment = Containment::new(2).window(3);
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).containment(containment).build()?)?;
+    /// # let page = store.sketch_text("the quick brown fox jumps over the lazy dog")?;
+    /// for key in ["a", "b"] {
+    ///     store.insert(key, &page)?;
+    /// }
+    /// let filter = Filter::all().when(|document| document.key() == Some(&b"b"[..]));
+    /// assert_eq!(store.snapshot()?.overlaps(&page).filter(filter).run()?.len(), 1);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn filter(mut self, filter: Filter<'a>) -> Self {
+        self.filter = Some(filter);
+        self
+    }
+
     /// Ignores kept hashes that more than this number of documents have, such as those of menus and
     /// licences. [`Overlaps::capped_hashes`] counts the ignored hashes of the query. Default: none
-    /// are ignored.
+    /// are ignored. Documents that do not pass a [`filter`](Self::filter) do not count.
     pub fn max_document_frequency(mut self, documents: u64) -> Self {
         self.bounds.max_frequency = documents;
         self
@@ -240,11 +263,13 @@ impl<'a, A> ContainmentQuery<'a, A> {
         check_signatures(context, &self.signatures)?;
         let signatures: Vec<&Signature> = self.signatures.iter().collect();
         let bounds = self.bounds;
-        let answers = context.run_checked(|| match self.view.shared() {
-            Some(view) => in_threads(&signatures, bounds.options.threads, |part| {
-                answer(&bounds, view, part)
-            }),
-            None => answer(&bounds, self.view, &signatures),
+        let answers = filtered(self.view, self.filter.as_ref(), |view| {
+            context.run_checked(|| match view.shared() {
+                Some(view) => in_threads(&signatures, bounds.options.threads, |part| {
+                    answer(&bounds, view, part)
+                }),
+                None => answer(&bounds, view, &signatures),
+            })
         });
         answers.inspect(|_| context.note_queries(signatures.len()))
     }

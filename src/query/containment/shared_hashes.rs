@@ -74,7 +74,7 @@ impl SharedHashes {
             if *at(is_capped, index as usize)? {
                 return Ok(SweepControl::SkipRange);
             }
-            if view.is_deleted(posting.id) {
+            if view.leaves_out(posting.id)? {
                 return Ok(SweepControl::GoOn);
             }
             // Documents that are in no run may have been removed and keep their postings all the same: they

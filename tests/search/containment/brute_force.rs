@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use resemblance::{ContainmentQuery, Overlap, Overlaps, Schema, Signature, Snapshot};
+use resemblance::{ContainmentQuery, Filter, Overlap, Overlaps, Schema, Signature, Snapshot};
 
 use crate::common::Random;
 use crate::common::sample::one_in;
@@ -100,6 +100,40 @@ impl Documents {
                 |query| snapshot.contents_of(query),
             );
             assert_eq!(snapshot.overlaps(query).run().unwrap(), together);
+        }
+        self.assert_filtered(snapshot, &queries);
+    }
+
+    /// Compares the answers about the documents that filters let pass, one by one and together, and
+    /// the numbers of capped hashes.
+    fn assert_filtered(&self, snapshot: &Snapshot, queries: &[Signature]) {
+        for divisor in [1, 2, 5] {
+            let passes = move |key: u64| !key.is_multiple_of(divisor) && key < 200;
+            let filter = Filter::all().key_prefix([0; 7]).when(move |document| {
+                let key = document.key().map(|key| key.try_into().unwrap());
+                key.is_some_and(|key| passes(u64::from_be_bytes(key)))
+            });
+            let mut passing = self.clone();
+            passing.kept.retain(|key, _| passes(*key));
+            let overlaps = snapshot.overlaps(queries).filter(filter.clone());
+            let together = overlaps.max_document_frequency(2).threads(4).run().unwrap();
+            for (query, together) in queries.iter().zip(together).step_by(one_in(7)) {
+                passing.assert_answers(
+                    query,
+                    |query| snapshot.overlaps(query).filter(filter.clone()),
+                    |query| snapshot.contained_in(query).filter(filter.clone()),
+                    |query| snapshot.contents_of(query).filter(filter.clone()),
+                );
+                let have = |hash: &u64| {
+                    passing
+                        .kept
+                        .values()
+                        .filter(|kept| kept.contains(hash))
+                        .count()
+                };
+                let capped = hashes(query).iter().filter(|hash| have(hash) > 2).count();
+                assert_eq!(together.capped_hashes(), capped);
+            }
         }
     }
 

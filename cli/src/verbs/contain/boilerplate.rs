@@ -6,7 +6,7 @@ use std::sync::Arc;
 use resemblance::exact::span_of_shingles;
 use resemblance::schema::feature_hash;
 use resemblance::search::FrequentPassage;
-use resemblance::{Signature, Snapshot, Store, Text};
+use resemblance::{ContainmentQuery, Overlaps, Store, Text};
 
 use super::ContainArguments;
 use crate::failure::{Failure, Outcome, Result};
@@ -39,11 +39,20 @@ pub(super) fn list_boilerplate(
             "--boilerplate needs texts, and the schema of the store has no rule for texts",
         )
     })?;
+    let filter = arguments.filter.filter(false)?;
     let (snapshot, sketcher) = (store.snapshot()?, store.sketcher().clone());
     let mut items =
         CorpusDocuments::start_together(context, "counting", corpus, move |documents| {
             let signatures = sketch_documents(&sketcher, documents)?;
-            passages_of(&snapshot, &text, documents, &signatures, max_frequency)
+            let mut query = snapshot.overlaps(&signatures).threads(1);
+            if let Some(filter) = &filter {
+                query = query.filter(filter.clone());
+            }
+            passages_of(
+                query.max_document_frequency(max_frequency),
+                &text,
+                documents,
+            )
         });
     let columns = Column::list("query start end documents shingles passage");
     let mut results = Results::new(arguments.format.layout(), columns)?;
@@ -82,16 +91,11 @@ pub(super) fn list_boilerplate(
 }
 
 fn passages_of(
-    snapshot: &Snapshot,
+    query: ContainmentQuery<'_, Vec<Overlaps>>,
     text: &Text,
     documents: &[CorpusDocument<'_>],
-    signatures: &[Signature],
-    max_frequency: u64,
 ) -> Result<Vec<Vec<BoilerplatePassage>>> {
-    let query = snapshot.overlaps(signatures).threads(1);
-    let found = query
-        .max_document_frequency(max_frequency)
-        .frequent_passages()?;
+    let found = query.frequent_passages()?;
     let placed = documents.iter().zip(found).map(|(document, passages)| {
         let Some(document) = document.content.text() else {
             return Ok(Vec::new());

@@ -8,11 +8,11 @@ use std::sync::Arc;
 use clap::{Args, ValueEnum};
 use itertools::izip;
 use resemblance::exact::span_of_shingles;
-use resemblance::{ContainmentQuery, Overlap, Overlaps, Schema, Signature, Snapshot};
+use resemblance::{ContainmentQuery, Filter, Overlap, Overlaps, Schema, Signature, Snapshot};
 
 use self::boilerplate::list_boilerplate;
 use crate::failure::{Failure, Outcome, Result};
-use crate::options::{CorpusOptions, FormatOptions, PassageOptions};
+use crate::options::{CorpusOptions, FilterOptions, FormatOptions, PassageOptions};
 use crate::output::{Column, Results, Value, longest_run, passage_positions};
 use crate::session::{
     Context, CorpusDocuments, DocumentTally, KnownTexts, open_to_read, resolve_corpus,
@@ -42,6 +42,9 @@ enum Which {
 /// 0: query_start, query_end, start, end (empty if the text of a document is not available). Without --texts, a store
 /// that keeps positions (--positions) adds the longest passage that its hashes show: longest_run, query_start and
 /// query_end in bytes, and start_unit and end_unit, the words (or characters, or code tokens) of the document, from 0.
+///
+/// --prefix, --older-than and --newer-than choose the documents to find, as if the store held no others. --limit,
+/// --max-frequency and --boilerplate count only these.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -77,6 +80,11 @@ pub(crate) struct ContainArguments {
     /// documents, shingles, passage. When you search for documents, --max-frequency N ignores such passages
     #[arg(long, value_name = "N", conflicts_with_all = ["which", "min_share", "limit", "texts", "min_shared", "max_frequency"])]
     boilerplate: Option<u64>,
+    /// Also show the stamp of each document
+    #[arg(long, conflicts_with = "boilerplate")]
+    stamps: bool,
+    #[command(flatten)]
+    filter: FilterOptions,
     #[command(flatten)]
     passages: PassageOptions,
     #[command(flatten)]
@@ -86,22 +94,26 @@ pub(crate) struct ContainArguments {
 }
 
 /// The question that is asked about every text.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct PassageQuestion {
     which: Which,
     min_share: Option<f64>,
     limit: Option<usize>,
     passages: PassageOptions,
+    filter: Option<Filter<'static>>,
 }
 
 impl PassageQuestion {
-    fn run(self, snapshot: &Snapshot, signatures: &[Signature]) -> Result<Vec<Overlaps>> {
+    fn run(&self, snapshot: &Snapshot, signatures: &[Signature]) -> Result<Vec<Overlaps>> {
         let query: ContainmentQuery<'_, Vec<Overlaps>> = match self.which {
             Which::Containing => snapshot.contained_in(signatures),
             Which::Contained => snapshot.contents_of(signatures),
             Which::Overlapping => snapshot.overlaps(signatures),
         };
         let mut query = self.passages.apply(query, self.min_share).threads(1);
+        if let Some(filter) = &self.filter {
+            query = query.filter(filter.clone());
+        }
         if let Some(limit) = self.limit {
             query = query.limit(limit);
         }
@@ -129,6 +141,7 @@ pub(crate) fn contain(context: &Context, arguments: &ContainArguments) -> Result
         min_share: arguments.min_share,
         limit: arguments.limit,
         passages: arguments.passages,
+        filter: arguments.filter.filter(false)?,
     };
     must_have_passages(&arguments.store, store.schema())?;
     // An impossible question is reported before the corpus is read.
@@ -159,6 +172,7 @@ pub(crate) fn contain(context: &Context, arguments: &ContainArguments) -> Result
         "query key query_share_estimate document_share_estimate shared_hashes longest_run_estimate",
     );
     columns.extend(names.iter().copied().map(Column::new));
+    columns.extend(arguments.stamps.then(|| Column::new("stamp")));
     let mut results = Results::new(arguments.format.layout(), columns)?;
     let (mut tally, mut capped) = (DocumentTally::default(), 0_u64);
     let skip_bad = arguments.options.skip_bad;
@@ -172,7 +186,8 @@ pub(crate) fn contain(context: &Context, arguments: &ContainArguments) -> Result
         for (overlap, passage) in answered.overlaps.iter().zip(&answered.passages) {
             let row = row(&document.key, overlap)?.into_iter();
             let positions = passage.map(Value::Position).into_iter();
-            let row: Vec<Value<'_>> = row.chain(positions.take(names.len())).collect();
+            let mut row: Vec<Value<'_>> = row.chain(positions.take(names.len())).collect();
+            row.extend(arguments.stamps.then(|| Value::Stamp(overlap.stamp())));
             results.row(&row)?;
         }
     }
