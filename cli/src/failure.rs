@@ -248,7 +248,7 @@ fn advice(error: &io::Error) -> Option<&'static str> {
 }
 
 /// The library's names of what options set.
-const OPTIONS: [(&str, &str); 23] = [
+const OPTIONS: [(&str, &str); 26] = [
     ("text", "--words, --chars or --code"),
     ("minhash values", "--minhash"),
     ("banding", "--bands and --rows"),
@@ -272,6 +272,9 @@ const OPTIONS: [(&str, &str); 23] = [
     ("far", "--background"),
     ("min_recall", "--min-recall"),
     ("min_share", "--min-share"),
+    ("exact", "--exact"),
+    ("exact_bits", "--exact-bits"),
+    ("sets_from", "--exact"),
 ];
 
 /// Describes a wrong parameter in the words of the command line.

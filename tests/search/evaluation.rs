@@ -7,6 +7,7 @@
 mod articles;
 pub(crate) mod corpus;
 mod default_seed;
+mod exact_stores;
 mod fingerprints;
 mod many_seeds;
 mod stored;
