@@ -43,7 +43,8 @@ impl<'py> FromPyObject<'_, 'py> for Key {
 }
 
 /// Iterates over the values of a parameter that takes several. A text is not its characters, bytes
-/// are not numbers, a mapping is not its keys, and an open file is not its lines.
+/// are not numbers, a mapping is not its keys, a table is not the names of its columns, and an open
+/// file is not its lines.
 #[pyfunction]
 pub(crate) fn several<'py>(
     parameter: &str,
@@ -57,6 +58,8 @@ pub(crate) fn several<'py>(
         "; make a list of a single one"
     } else if values.cast::<PyMapping>().is_ok() {
         "; list(it.values()) has its values, and list(it) its keys"
+    } else if values.getattr("columns").is_ok_and(|it| !it.is_callable()) {
+        "; a table is not one of its columns"
     } else if values.hasattr("readline")? {
         "; read_files() reads files, and a generator may strip the ends of lines"
     } else if values.hasattr("__iter__")? || values.hasattr("__getitem__")? {

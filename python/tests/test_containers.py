@@ -301,6 +301,13 @@ def test_a_corpus_is_not_one_value(schema: rs.Schema, tmp_path: Path) -> None:
     assert [d.key for d in rs.dedup(frame.itertuples(), schema).duplicates] == ["y"]
     assert [d.key for d in rs.dedup(frame.itertuples(index=False), schema, key="more").duplicates] == ["2"]
     assert [d.key for d in rs.dedup([("x", "a b"), ("y", "a b")], schema, key=None).duplicates] == [None]
+
+    class Result(list):  # type: ignore[type-arg]
+        """As that of SQLAlchemy: its rows are named tuples."""
+
+        def columns(self) -> None: ...
+
+    assert [d.key for d in rs.dedup(Result([Row("x", "a b"), Row("y", "a b")]), schema).duplicates] == ["y"]
     refused: list[tuple[Any, dict[str, Any], str]] = [
         (b"some bytes", {}, "corpus: found bytes"),
         (io.StringIO("a\nb\n"), {}, "corpus: found StringIO"),
@@ -334,3 +341,11 @@ def test_a_corpus_is_not_one_value(schema: rs.Schema, tmp_path: Path) -> None:
             rs.dedup(["a", "b"], schema, keep=keep)
     with pytest.raises(TypeError, match="paths: found dict"):
         next(rs.read_files({"a": "b"}))
+    found = rs.dedup(frame, schema)
+    tables: list[Any] = [frame, pa.table(frame), {0: "a", 1: "b"}]
+    for table in tables:
+        with pytest.raises(TypeError, match="documents: found (DataFrame|Table|dict), expected a list"):
+            found.select(table)
+    assert found.select(frame["id"]) == ["x"]
+    with pytest.raises(TypeError, match="values: found bytes"):
+        rs.tune(0.8, values=b"ab")

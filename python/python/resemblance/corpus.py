@@ -158,7 +158,7 @@ def _unchecked(corpus: Any, text: str, key: str | None, nulls: _Nulls) -> Iterat
         names = _named(corpus.column_names, text, key)
         for table in corpus.select_columns(names).with_format("arrow").iter(batch_size=_TOGETHER):
             yield from _arrow(ArrowBatches(table, text, key))
-    elif hasattr(corpus, "collect_schema") or hasattr(corpus, "columns"):
+    elif hasattr(corpus, "collect_schema") or not callable(getattr(corpus, "columns", len)):
         yield from _frame(corpus, text, key)
     elif hasattr(corpus, "__arrow_c_stream__") or hasattr(corpus, "__arrow_c_array__"):
         yield from _arrow(ArrowBatches(corpus, text, key))
@@ -530,7 +530,7 @@ class Dedup:
         """
         if len(documents) != len(self.kept):
             raise ValueError(f"documents: found {len(documents)}, expected {len(self.kept)}")
-        return [document for document, kept in zip(documents, self.kept) if kept]
+        return [document for document, kept in zip(several("documents", documents), self.kept) if kept]
 
     def to_arrow(self) -> Any:
         """Returns the duplicates as a pyarrow table with a row for each and the fields of `Duplicate`
@@ -868,7 +868,7 @@ def tune(
     >>> for choice in tune(0.7, documents=10_000_000):
     ...     print(choice.values, choice.bands, choice.rows, choice.candidates)
     """
-    return [banding_choice(count, threshold, recall, documents, background) for count in values]
+    return [banding_choice(count, threshold, recall, documents, background) for count in several("values", values)]
 
 
 def evaluate(
