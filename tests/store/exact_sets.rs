@@ -680,3 +680,92 @@ fn exact_store_compares_with_all_documents_where_that_costs_less() {
         }
     }
 }
+
+/// The pairs of ids that a search returns, each with the lower id first.
+type IdPairs = BTreeSet<(u64, u64)>;
+
+/// Returns what pairs, queries of all documents and clusters find by a family, which must agree.
+fn found_by(store: &Store, pages: &[Signature], by: Family) -> IdPairs {
+    let (snapshot, bounds) = (store.snapshot().unwrap(), Bounds::new().by(by));
+    let pairs = snapshot.pairs().bounds(bounds).run().unwrap();
+    let ordered = |a: u64, b: u64| (a.min(b), a.max(b));
+    let joined: IdPairs = pairs
+        .map(|pair| pair.map(|pair| ordered(pair.a.get(), pair.b.get())))
+        .collect::<Result<_, _>>()
+        .unwrap();
+    let mut asked = IdPairs::new();
+    for (id, page) in (0..).zip(pages) {
+        let found = snapshot.query(page).bounds(bounds).run().unwrap();
+        let others = found.iter().map(|found| found.id().get());
+        asked.extend(
+            others
+                .filter(|other| *other != id)
+                .map(|other| ordered(id, other)),
+        );
+    }
+    assert_eq!(joined, asked, "{by:?}");
+    let clusters = snapshot.clusters().bounds(bounds).run().unwrap();
+    let mut first_of: Vec<u64> = (0..pages.len() as u64).collect();
+    for (a, b) in &joined {
+        let [a, b] = [first_of[*a as usize], first_of[*b as usize]];
+        let (least, other) = (a.min(b), a.max(b));
+        for first in first_of.iter_mut().filter(|first| **first == other) {
+            *first = least;
+        }
+    }
+    let mut members = BTreeSet::new();
+    for cluster in clusters {
+        let ids: Vec<u64> = cluster.iter().map(|id| id.get()).collect();
+        assert!(
+            ids.iter().all(|id| first_of[*id as usize] == ids[0]),
+            "{by:?}"
+        );
+        members.extend(ids);
+    }
+    let paired: BTreeSet<u64> = joined.iter().flat_map(|(a, b)| [*a, *b]).collect();
+    assert_eq!(members, paired, "{by:?}");
+    joined
+}
+
+/// A pair is near by either family if it is near by one of them, in every search, with and
+/// without sets, and with fingerprints that are wider than the codes of tables.
+#[test]
+fn either_family_finds_what_one_of_them_finds() {
+    let all = texts(90);
+    for (simhash, distance, is_exact) in [
+        (SimHash::bits64(), 3, false),
+        (SimHash::bits64(), 8, true),
+        (SimHash::bits128(), 6, true),
+        (SimHash::bits128(), 18, false),
+        (SimHash::bits64(), 10, false),
+    ] {
+        let minhash = MinHash::new(32).threshold(0.6).banding(8, 4);
+        let simhash = simhash.max_distance(distance);
+        let builder = Schema::builder().text(Text::words(1));
+        let builder = builder.minhash(minhash).simhash(simhash);
+        let schema = if is_exact { builder.exact() } else { builder };
+        let place = Place::new();
+        let store = sealing_after(40)
+            .create(place.store(), schema.build().unwrap())
+            .unwrap();
+        let pages: Vec<Signature> = all
+            .iter()
+            .map(|text| store.sketch_text(text).unwrap())
+            .collect();
+        for page in &pages {
+            store.insert(Document::without_key(), page).unwrap();
+        }
+        let by = |family| found_by(&store, &pages, family);
+        let (similar, close) = (by(Family::MinHash), by(Family::SimHash));
+        let either: IdPairs = similar.union(&close).copied().collect();
+        assert_eq!(by(Family::Any), either, "distance {distance}");
+        let both = by(Family::Both);
+        assert!(both.is_subset(&close) && similar.intersection(&close).all(|it| both.contains(it)));
+        let fingerprint = |id: u64| pages[id as usize].fingerprint().unwrap();
+        let ids = (0..90).flat_map(|b| (0..b).map(move |a| (a, b)));
+        let within =
+            |(a, b): &(u64, u64)| fingerprint(*a).distance(&fingerprint(*b)) <= distance.into();
+        assert_eq!(close, ids.filter(within).collect(), "distance {distance}");
+        assert!(similar.len() > 100 && !similar.is_subset(&close));
+    }
+}
