@@ -286,6 +286,16 @@ fn protect_inputs(command: &Command, matches: &ArgMatches) {
 /// The verbs that read a text from a file without a corpus, up to the length that an option of corpora sets.
 const READ_TEXTS: [&str; 2] = ["explain", "query"];
 
+/// Returns true if the command reads a text from a file.
+fn reads_text(verb: &str, values: &ArgMatches) -> bool {
+    let is_given = |id: &&str| {
+        let mut given = values.try_get_raw(id).ok().flatten().into_iter().flatten();
+        given.any(|value| *id != "text" || value != "-")
+    };
+    let is_text_given = verb == "query" && ["text", "key", "hash"].iter().any(is_given);
+    READ_TEXTS.contains(&verb) && !is_text_given
+}
+
 /// Returns a command with the options of corpora alone.
 fn corpus_options() -> Command {
     StoredOptions::augment_args(CorpusOptions::augment_args(Command::new("corpus")))
@@ -343,7 +353,15 @@ fn idle_schema_option(command: &Command, matches: &ArgMatches) -> Option<Failure
         ),
         "pairs" | "clusters" | "dedup" | "report" | "eval" => {
             let reason = "contain finds shared passages, in a store that build makes";
-            (of_containment()?, reason)
+            let of_tables = || {
+                let has_tables = ["simhash", "fingerprints"].iter().any(|id| is_given(&id));
+                let is_idle = is_given(&&"expected") && !has_tables && !is_given(&&"level");
+                is_idle.then_some(&"expected")
+            };
+            match of_containment() {
+                Some(id) => (id, reason),
+                None => (of_tables()?, "it is for the tables of SimHash (--simhash)"),
+            }
         }
         _ => return None,
     };
@@ -374,7 +392,7 @@ fn idle_corpus_option(command: &Command, matches: &ArgMatches) -> Option<Failure
     let mut options = verb.get_arguments().filter(|option| {
         let id = option.get_id().as_str();
         let is_of_corpora = of_corpora.get_arguments().any(|it| it.get_id() == id);
-        let is_of_texts = id == "max_line" && READ_TEXTS.contains(&name);
+        let is_of_texts = id == "max_line" && reads_text(name, values);
         let is_given = values.value_source(id) == Some(ValueSource::CommandLine);
         is_of_corpora && !is_of_texts && is_given
     });
@@ -564,12 +582,17 @@ mod tests {
         let schema = resemblance::Schema::builder().simhash(resemblance::SimHash::bits64());
         resemblance::Store::create(&store, schema.build().unwrap()).unwrap();
         let store = store.to_str().unwrap();
-        let without: [(&str, &[&str], &[&str]); 6] = [
+        let without: [(&str, &[&str], &[&str]); 7] = [
             ("pairs", &[store], &["c.jsonl"]),
             ("clusters", &[store], &["c.jsonl"]),
             ("create", &["new.rsm"], &["new.rsm", "--tf-idf-of=c.jsonl"]),
             ("explain", &["a", "b"], &["a", "b", "--corpus=c.jsonl"]),
             ("query", &[store, "x"], &[store, "--corpus=c.jsonl"]),
+            (
+                "reband",
+                &[store, "--recall=0.9"],
+                &[store, "--exact=c.jsonl"],
+            ),
             ("tune", &[], &["--corpus=c.jsonl"]),
         ];
         let (command, mut tried) = (command(), 0);
@@ -603,12 +626,23 @@ mod tests {
                     continue;
                 };
                 tried += 1;
-                let is_of_texts = option.get_id() == "max_line" && READ_TEXTS.contains(&name);
+                let is_of_texts = option.get_id() == "max_line" && name == "explain";
                 assert_eq!(idle(without), !is_of_texts, "{name} {}", option.get_id());
                 assert!(!idle(with), "{name} {}", option.get_id());
             }
         }
         assert!(tried > 60, "{tried}");
+        for (words, is_idle) in [
+            ("x", true),
+            ("-", false),
+            ("--file=f", false),
+            ("--key=k", true),
+        ] {
+            let line = ["resemblance", "query", store, words, "--max-line=9"];
+            let matches = command.clone().try_get_matches_from(line).unwrap();
+            let idle = idle_corpus_option(&command, &matches);
+            assert_eq!(idle.is_some(), is_idle, "{words}");
+        }
     }
 
     /// A path option counts as read unless the name of its value shows that it is written. This
@@ -647,7 +681,10 @@ mod tests {
                 "explain" => true,
                 _ => ["pairs", "clusters", "dedup", "report", "eval"].contains(&name),
             };
-            let of_searches = OF_SEARCHES.iter().map(|id| (id, name == "explain"));
+            // Nothing is refused beside --minhash alone, except what is for tables of SimHash.
+            let of_searches = OF_SEARCHES.iter();
+            let of_searches =
+                of_searches.map(|id| (id, name == "explain" || is_idle && *id == "expected"));
             let of_containment = OF_CONTAINMENT.iter().map(|id| (id, is_idle));
             for (id, is_refused) in of_searches.chain(of_containment) {
                 let known = |id: &str| verb.get_arguments().any(|it| it.get_id() == id);

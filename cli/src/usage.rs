@@ -11,7 +11,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command};
 
 /// Options of other tools and of other verbs, with those that do the same here. The first that the verb has is named.
-const OPTIONS: [(&[&str], &[&str]); 16] = [
+const OPTIONS: [(&[&str], &[&str]); 17] = [
     (
         &[
             "-j",
@@ -19,6 +19,8 @@ const OPTIONS: [(&[&str], &[&str]); 16] = [
             "--workers",
             "--num-workers",
             "--cpus",
+            "--cores",
+            "--processes",
             "--num-proc",
         ],
         &["threads"],
@@ -75,6 +77,7 @@ const OPTIONS: [(&[&str], &[&str]); 16] = [
     (&["--ignore", "--skip-files"], &["exclude"]),
     (&["-f", "-y", "--yes", "--overwrite"], &["force"]),
     (&["--dryrun", "--no-act"], &["dry-run"]),
+    (&["--sep", "--delimiter", "--delim"], &["separator"]),
     (&["--silent"], &["quiet"]),
     (&["--debug", "--log-level"], &["verbose"]),
     (
@@ -84,7 +87,7 @@ const OPTIONS: [(&[&str], &[&str]); 16] = [
 ];
 
 /// Options that nothing replaces, with what to do.
-const OTHERWISE: [(&[&str], &str); 3] = [
+const OTHERWISE: [(&[&str], &str); 4] = [
     (
         &["--format"],
         "the name of an output file determines its format: .tsv, .csv, .jsonl, .json or .parquet",
@@ -94,13 +97,17 @@ const OTHERWISE: [(&[&str], &str); 3] = [
         "files and folders need no option: give them after the verb",
     ),
     (
+        &["-f", "-y", "--yes", "--overwrite", "--force"],
+        "it overwrites no file: give a new name where it makes one",
+    ),
+    (
         &["--encoding"],
         "texts must be UTF-8: convert them first, for example with iconv",
     ),
 ];
 
 /// Verbs of other tools, with the ones that do the same here.
-const VERBS: [(&[&str], &str); 17] = [
+const VERBS: [(&[&str], &str); 18] = [
     (
         &["find", "search", "lookup", "match", "nearest"],
         "query finds the near-duplicates of a text in a store, and pairs finds those within a corpus",
@@ -127,7 +134,7 @@ const VERBS: [(&[&str], &str); 17] = [
         "build makes a store from a corpus",
     ),
     (
-        &["insert", "put", "upsert", "append", "update"],
+        &["insert", "put", "upsert", "append", "update", "ingest"],
         "add adds documents to a store",
     ),
     (
@@ -153,6 +160,10 @@ const VERBS: [(&[&str], &str); 17] = [
     (
         &["vacuum", "optimize", "defrag", "shrink"],
         "compact shrinks the file of a store",
+    ),
+    (
+        &["merge", "union", "concat"],
+        "export and import add the documents of one store to another",
     ),
     (&["dump", "save"], "export writes a store as a stream"),
     (&["load", "restore"], "import reads the stream of export"),
@@ -309,7 +320,8 @@ fn unknown_option(verb: &Command, given: &str) -> Option<String> {
         ));
     }
     let has = |long: &str| verb.get_arguments().any(|a| a.get_long() == Some(long));
-    let is_known = |names: &&[&str]| names.contains(&given);
+    let hyphenated = given.replace('_', "-");
+    let is_known = |names: &&[&str]| names.contains(&&*hyphenated);
     let same = OPTIONS.iter().filter(|(names, _)| is_known(names));
     let found = same.flat_map(|(_, here)| *here).find(|long| has(long));
     if let Some(long) = found {

@@ -21,7 +21,7 @@ use super::positions::BitList;
 use super::positions::DocumentPositions;
 use super::tally::DocumentTally;
 use crate::failure::{Failure, Result};
-use crate::output::scratch_builder;
+use crate::output::{parent, scratch_builder};
 use resemblance::invariant::bug;
 
 /// Called with a document that an earlier one's key keeps out, and the key.
@@ -96,7 +96,7 @@ pub(crate) struct Building<'c, S> {
 pub(crate) type StoreBuilding<'c> = Building<'c, BulkBuild<'c>>;
 
 impl<'c> StoreBuilding<'c> {
-    /// `folder` is the store's place in messages. `keeps_first` decides about repeated keys.
+    /// `folder` is the store's place in messages, unless the store gets its name in it. `keeps_first` decides about repeated keys.
     pub(crate) fn begin(
         context: &'c Context,
         target: &Path,
@@ -104,7 +104,11 @@ impl<'c> StoreBuilding<'c> {
         schema: &Schema,
         keeps_first: bool,
     ) -> Result<Self> {
-        Self::with(context, folder, keeps_first, |options| {
+        let name = match parent(target) == folder {
+            true => target.display().to_string(),
+            false => temporary_name(folder),
+        };
+        Self::with(context, name, keeps_first, |options| {
             Store::bulk_build(target, schema.clone(), options)
         })
     }
@@ -118,7 +122,7 @@ impl<'c> Building<'c, Collection<'c>> {
         keeps_first: bool,
     ) -> Result<Self> {
         let folder = &context.temp_dir;
-        Self::with(context, folder, keeps_first, |bulk| {
+        Self::with(context, temporary_name(folder), keeps_first, |bulk| {
             let options = bulk.clone().memory_bytes(context.corpus_bytes());
             Collection::new(folder, schema.clone(), &options)
         })
@@ -128,7 +132,7 @@ impl<'c> Building<'c, Collection<'c>> {
 impl<'c, S: DocumentSink> Building<'c, S> {
     fn with(
         context: &'c Context,
-        folder: &Path,
+        name: String,
         keeps_first: bool,
         begin: impl FnOnce(&BulkOptions) -> resemblance::Result<S>,
     ) -> Result<Self> {
@@ -137,7 +141,6 @@ impl<'c, S: DocumentSink> Building<'c, S> {
         } else {
             DuplicateKeys::Refuse
         });
-        let name = temporary_name(folder);
         let sink = begin(&options);
         Ok(Self {
             sink: sink.map_err(|error| failure(&name, error))?,

@@ -319,7 +319,7 @@ fn matches_of_text(
         None => {
             must_take_text(snapshot.schema())?;
             let text = taken_text(snapshot.schema(), text_of(context, arguments)?)?;
-            SketchedText::new(&snapshot.schema().sketcher(), known.is_some(), &text)?
+            SketchedText::new(&snapshot.schema().sketcher(), true, &text)?
         }
     };
     let signature = &sketched.signature;
@@ -331,6 +331,9 @@ fn matches_of_text(
     let matches = question.ask_one(snapshot, signature, comparable, &|known, _, id| {
         known.similarity_to(&sketched.features, id)
     })?;
+    if sketched.features.len() == 1 {
+        context.note("the text has one shingle, so only texts with the same one are found");
+    }
     explain(context, question, &matches);
     let is_bounded = question.goal == QueryGoal::Matches;
     if matches.is_empty() && !signature.is_empty() && is_bounded {

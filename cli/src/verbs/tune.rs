@@ -330,15 +330,17 @@ fn background(context: &Context, arguments: &TuneArguments) -> Result<Background
     }
     // A schema needs signatures, although none are made.
     let text = default_text(arguments.words, arguments.chars);
-    let schema = Schema::builder().text(text).simhash(SimHash::bits64());
+    let builder = Schema::builder().text(text).simhash(SimHash::bits64());
+    let schema = builder.build()?;
+    let content = ContentRule::new(&schema, true);
     let source = SampleSource {
         inputs: &arguments.corpus,
         corpus: &arguments.options,
         content: match arguments.html {
-            true => ContentRule::default().of_html(),
-            false => ContentRule::default(),
+            true => content.of_html(),
+            false => content,
         },
-        sketcher: schema.build()?.sketcher(),
+        sketcher: schema.sketcher(),
         has_signatures: false,
         signature_bytes: 0,
         max_documents: arguments.sample.map(NonZeroUsize::get),

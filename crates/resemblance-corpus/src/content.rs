@@ -512,6 +512,8 @@ fn parse_fingerprint(bits: u16, value: &RawValue) -> Result<Signature, BadDocume
     let Some(fingerprint) = fingerprint.filter(|fingerprint| fingerprint.bits() == bits) else {
         let shown: String = value.get().chars().take(80).collect();
         let expected = match bits {
+            // Digits in a text are hexadecimal, so an integer there would be misread.
+            _ if fields::string(value).is_ok() => format!("{digits} hexadecimal digits"),
             256 => format!("{digits} hexadecimal digits"),
             bits => format!("{digits} hexadecimal digits, or an integer of {bits} bits"),
         };

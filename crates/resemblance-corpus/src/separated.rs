@@ -112,6 +112,10 @@ impl ColumnNames {
         let values = values(columns::utf8(row)?, self.separator)?;
         if values.len() != self.names.len() {
             let (found, expected) = (values.len(), self.names.len());
+            let has_returns = row.trim_ascii_end().contains(&b'\r');
+            if has_returns && !row.contains(&b'"') {
+                return Err(form::carriage_returns());
+            }
             return Err(BadDocument::new(format!(
                 "{found} columns, expected {expected} as in the first row"
             ))

@@ -199,7 +199,10 @@ pub(crate) fn eval(context: &Context, arguments: &EvalArguments) -> Result<Outco
     })?;
     progress.clear();
     report(context, arguments, &evaluation, more)?;
-    Ok(Outcome::Done)
+    Ok(match evaluation.sample.is_empty() {
+        true => Outcome::Nothing,
+        false => Outcome::Done,
+    })
 }
 
 /// The charts of --figures that no store is needed for.
