@@ -19,7 +19,7 @@ const USUAL_PLACE: &str = "resemblance/config.toml";
 
 /// Options that concern near-duplicate documents. Their defaults are not applied where `dedup`
 /// removes only paragraphs or lines.
-const DOCUMENT_OPTIONS: [&str; 27] = [
+const DOCUMENT_OPTIONS: [&str; 28] = [
     "threshold",
     "distance",
     "by",
@@ -39,6 +39,7 @@ const DOCUMENT_OPTIONS: [&str; 27] = [
     "bands",
     "rows",
     "simhash",
+    "simhash-counts",
     "fingerprints",
     "tables",
     "containment",

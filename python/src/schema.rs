@@ -149,6 +149,7 @@ struct SimHashFields {
     max_distance: Option<i64>,
     tables: Option<Vec<(u8, u8)>>,
     external: bool,
+    term_counts: bool,
 }
 
 /// The fields of `resemblance.Containment`.
@@ -286,6 +287,7 @@ impl SimHashFields {
             }
         };
         let max_distance = optional_number(py, "max_distance", self.max_distance)?;
+        let simhash = simhash.term_counts(self.term_counts);
         Ok(given!(simhash, max_distance, tables: self.tables.as_ref()))
     }
 }
@@ -529,6 +531,7 @@ impl Schema {
             max_distance: Some(simhash.max_distance().into()),
             tables: None,
             external: self.parts.schema.has_external_fingerprints(),
+            term_counts: self.parts.schema.has_term_counts(),
         };
         let chosen = resemblance::Schema::builder()
             .simhash(own.build(py)?)
@@ -550,6 +553,7 @@ impl Schema {
             max_distance: simhash.max_distance(),
             tables: tables,
             external: own.external,
+            term_counts: own.term_counts,
         )
         .map(Some)
     }

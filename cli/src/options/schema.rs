@@ -151,6 +151,9 @@ pub(crate) struct SchemaOptions {
     /// SimHash fingerprints of this many bits: 32, 64 or 128
     #[arg(long, value_name = "BITS", value_parser = parse_bits)]
     simhash: Option<u16>,
+    /// Whether SimHash counts how often a shingle occurs, or uses the set of shingles [default: no]
+    #[arg(long, value_name = "YES|NO", value_parser = clap::builder::BoolishValueParser::new(), requires = "simhash")]
+    simhash_counts: Option<bool>,
     /// Precomputed fingerprints of this many bits (32, 64, 128 or 256), such as perceptual hashes of images: each line
     /// has one as its "signature", in hexadecimal
     #[arg(long, value_name = "BITS", conflicts_with = "simhash")]
@@ -267,6 +270,9 @@ impl SchemaOptions {
             }
             if let Some(TableGroups(groups)) = &self.tables {
                 simhash = simhash.tables(groups);
+            }
+            if let Some(counts) = self.simhash_counts {
+                simhash = simhash.term_counts(counts);
             }
             schema = schema.simhash(simhash);
         } else if bounds.distance.is_some() || self.tables.is_some() {
@@ -404,6 +410,11 @@ impl SchemaOptions {
             agreement("--bands", self.bands, minhash.map(|m| m.bands())),
             agreement("--rows", self.rows, minhash.map(|m| m.rows())),
             agreement("--simhash", self.simhash, simhash.map(|s| s.bits())),
+            agreement(
+                "--simhash-counts",
+                self.simhash_counts,
+                schema.map(Schema::has_term_counts),
+            ),
             agreement(
                 "--fingerprints",
                 self.fingerprints,

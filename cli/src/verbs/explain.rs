@@ -36,9 +36,9 @@ enum ExplainForm {
 /// Both texts are split into shingles by the schema options, as in pairs and dedup. A part is marked if it is covered
 /// by shingles that the other text also has. The output shows the exact similarity (Jaccard, of the sets of shingles),
 /// the estimate from signatures, cosine, Dice and overlap, and the share of each text's shingles that the other
-/// contains. Schemas that count how often shingles occur (--minhash-kind weighted and probability, --tf-idf) add a
-/// cosine that counts them too. The texts are two files, two documents of a corpus, or the pairs that another verb has
-/// reported.
+/// contains. Schemas that count how often shingles occur (--minhash-kind weighted and probability, --tf-idf,
+/// --simhash-counts yes) add a cosine that counts them too. The texts are two files, two documents of a corpus, or the
+/// pairs that another verb has reported.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -94,13 +94,15 @@ class SimHash(_Part):
     identical. A search finds every document within `max_distance` bits, or within any other distance
     that a query sets. `tables` sets groups of blocks, each with a number of leading blocks, such as
     ((5, 2),) for ten tables; otherwise tables are chosen. `external` fingerprints of up to 256 bits
-    come from another program, such as perceptual hashes of images: see `Signature.from_simhash`.
+    come from another program, such as perceptual hashes of images: see `Signature.from_simhash`. With
+    `term_counts`, a feature without a weight weighs 1 each time it occurs, instead of 1 in all.
     """
 
     bits: int = 64
     max_distance: int | None = None
     tables: tuple[tuple[int, int], ...] | None = None
     external: bool = False
+    term_counts: bool = False
 
 
 @dataclass(frozen=True, repr=False)

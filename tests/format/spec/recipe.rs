@@ -151,6 +151,7 @@ pub(crate) struct Recipe {
     pub(crate) minhash: Option<(Kind, u16)>,
     /// 0 without SimHash.
     pub(crate) simhash_bits: u16,
+    pub(crate) counts: bool,
     pub(crate) containment: Option<Containment>,
     pub(crate) is_exact: bool,
 }
@@ -194,7 +195,8 @@ impl Recipe {
         bytes.push(self.alike.into());
         let values = self.minhash.map_or(0, |(_, values)| values);
         bytes.extend(values.to_le_bytes());
-        bytes.extend(self.simhash_bits.to_le_bytes());
+        let counted = if self.counts { 32_768 } else { 0 };
+        bytes.extend((self.simhash_bits + counted).to_le_bytes());
         bytes.extend(self.minhash.map(|(kind, _)| kind as u8));
         if let Some(containment) = self.containment {
             bytes.extend(b"containment");
@@ -270,7 +272,10 @@ impl Recipe {
         for &hash in &hashes {
             *counted.entry(hash).or_default() += 65_536;
         }
-        let alike = counted.keys().map(|hash| (*hash, 1)).collect();
+        let alike = match self.counts {
+            true => counted.clone(),
+            false => counted.keys().map(|hash| (*hash, 1)).collect(),
+        };
         let (kept, placed) = self.kept(&hashes);
         Signature {
             kept,

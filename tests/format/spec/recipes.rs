@@ -24,7 +24,11 @@ fn parse_recipe(input: &str) -> Recipe {
         seed: number(field(input, "seed")),
         alike: field(input, "empty") == "alike",
         minhash: minhash.map(|(kind, values)| (Kind::named(kind), values.parse().unwrap())),
-        simhash_bits: field(input, "simhash").parse().unwrap(),
+        simhash_bits: field(input, "simhash")
+            .trim_end_matches('+')
+            .parse()
+            .unwrap(),
+        counts: field(input, "simhash").ends_with('+'),
         containment: containment_of(input),
         is_exact: input.split(' ').any(|field| field == "exact"),
     }
@@ -62,7 +66,7 @@ fn schema_of(recipe: &Recipe, text: Option<Text>) -> Schema {
         schema = schema.minhash(minhash_of(kind, values).banding(1, 1));
     }
     if recipe.simhash_bits > 0 {
-        schema = schema.simhash(simhash_of(recipe.simhash_bits));
+        schema = schema.simhash(simhash_of(recipe.simhash_bits).term_counts(recipe.counts));
     }
     if let Some(containment) = recipe.containment {
         let (units, number) = (containment.units, containment.number);
@@ -148,6 +152,7 @@ fn of_steps(input: &str) -> Recipe {
         alike: false,
         minhash: Some((Kind::PairMultiply, 128)),
         simhash_bits: 0,
+        counts: false,
         containment: None,
         is_exact: false,
     }
@@ -168,6 +173,7 @@ fn kept_hashes_follow_the_specification() {
             alike: false,
             minhash: None,
             simhash_bits: 0,
+            counts: false,
             containment: containment_of(of),
             is_exact: false,
         };

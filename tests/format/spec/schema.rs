@@ -54,7 +54,13 @@ impl Schema {
             is_exact: empty > 1,
             minhash: bytes.option(|bytes| (decode_kind(bytes), bytes.u16())),
             simhash_bits: bytes.option(Bytes::u16).unwrap_or(0),
+            counts: false,
             containment: bytes.option(decode_containment),
+        };
+        let recipe = Recipe {
+            simhash_bits: recipe.simhash_bits % 32_768,
+            counts: recipe.simhash_bits > 32_768,
+            ..recipe
         };
         assert_eq!(bytes.take(3), [17, 0, 0]);
         let minhash = bytes.option(|bytes| MinHash {

@@ -42,6 +42,7 @@ fn recipe(seed: u64, kind: Kind, values: u16, simhash_bits: u16) -> Recipe {
         alike: false,
         minhash: Some((kind, values)),
         simhash_bits,
+        counts: false,
         containment: None,
         is_exact: false,
     }

@@ -38,10 +38,10 @@ pub struct Explanation {
     /// [kinds](MinHashKind::is_weighted) weighted and probability.
     pub weighted_similarity: Option<f64>,
     /// The exact cosine similarity of the weights of the shingles, 0 to 1. It is present if
-    /// signatures use weights: with weighted MinHash, or if the schema weights shingles by
+    /// signatures use weights: with weighted MinHash, if SimHash
+    /// [counts](Schema::has_term_counts) repeats, or if the schema weights shingles by
     /// [rarity](Schema::with_weights). The weight of a shingle is the number of its occurrences,
-    /// times its rarity. SimHash without rarity uses the set of shingles, whose cosine is in
-    /// `shared`.
+    /// times its rarity. Other SimHash uses the set of shingles, whose cosine is in `shared`.
     pub weighted_cosine: Option<f64>,
     /// The Hamming distance of the fingerprints in bits, if the schema has SimHash.
     pub distance: Option<u32>,
@@ -66,7 +66,8 @@ impl Explanation {
         let estimate = kind.map(|_| signature_a.jaccard(&signature_b));
         let distance = has_simhash.then(|| signature_a.hamming(&signature_b));
         let is_weighted = kind.is_some_and(MinHashKind::is_weighted);
-        let weights = match is_weighted || schema.weights().is_some() {
+        let has_weights = is_weighted || schema.has_term_counts() || schema.weights().is_some();
+        let weights = match has_weights {
             true => Some((weights(schema, &text, a)?, weights(schema, &text, b)?)),
             false => None,
         };

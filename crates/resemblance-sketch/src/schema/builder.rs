@@ -292,6 +292,7 @@ pub struct SimHash {
     pub(super) is_external: bool,
     pub(super) max_distance: Option<u8>,
     pub(super) groups: Option<Vec<(u8, u8)>>,
+    pub(super) counts: bool,
 }
 
 impl SimHash {
@@ -355,6 +356,7 @@ impl SimHash {
             is_external: false,
             max_distance: None,
             groups: None,
+            counts: false,
         }
     }
 
@@ -366,6 +368,28 @@ impl SimHash {
     /// query may set its own distance, smaller or greater.
     pub fn max_distance(mut self, distance: u8) -> Self {
         self.max_distance = Some(distance);
+        self
+    }
+
+    /// Sets whether a feature without a weight weighs 1 each time it occurs, as in the papers
+    /// (Charikar 2002; Henzinger 2006), or 1 in all. Default: false. Fingerprints made with and
+    /// without counts cannot be compared.
+    ///
+    /// ```
+    /// use resemblance_sketch::{Schema, SimHash, Text};
+    /// let schema = |counts| {
+    ///     let simhash = SimHash::bits64().term_counts(counts);
+    ///     Schema::builder().text(Text::words(1)).simhash(simhash).build()
+    /// };
+    /// let (once, often) = ("tea or coffee", "tea tea tea or coffee");
+    /// let sets = schema(false)?.sketcher();
+    /// assert_eq!(sets.text(once)?, sets.text(often)?);
+    /// let counts = schema(true)?.sketcher();
+    /// assert!(counts.text(once)?.hamming(&counts.text(often)?)? > 0);
+    /// # Ok::<(), resemblance_sketch::SketchError>(())
+    /// ```
+    pub fn term_counts(mut self, counts: bool) -> Self {
+        self.counts = counts;
         self
     }
 
@@ -392,6 +416,9 @@ impl SimHash {
 
     /// Checks the parameters and chooses the tables.
     pub(super) fn build(self, expected_documents: u64) -> Result<TableDesign> {
+        let is_used = !(self.counts && self.is_external);
+        let expected = "false: external fingerprints are computed elsewhere";
+        SketchError::require(is_used, "term_counts", true, expected)?;
         let default = match self.bits {
             32 => 2,
             128 => 6,
@@ -616,6 +643,7 @@ impl SchemaBuilder {
                 let made = self.simhash.as_ref().filter(|simhash| !simhash.is_external);
                 made.map(|simhash| simhash.bits)
             },
+            simhash_counts: self.simhash.as_ref().is_some_and(|simhash| simhash.counts),
             containment: self.containment,
             exact_bits: self.exact_bits,
         };

@@ -297,6 +297,7 @@ impl Schema {
         let recipe = Recipe {
             seed,
             simhash_bits: None,
+            simhash_counts: false,
             containment: None,
             exact_bits: None,
             ..self.recipe.clone()
@@ -338,6 +339,12 @@ impl Schema {
         SketchError::require(are_used, "weights", "document frequencies", expected)?;
         self.weights = Some(Arc::new(frequencies));
         Ok(self)
+    }
+
+    /// Returns true if SimHash [counts](crate::SimHash::term_counts) how often features occur.
+    #[must_use]
+    pub fn has_term_counts(&self) -> bool {
+        self.recipe.simhash_counts
     }
 
     /// Returns the frequencies that determine the weights of features, if there are any.

@@ -77,7 +77,12 @@ impl Schema {
                 Some(_) => "",
                 None => ", external",
             };
-            format!("{} bits{made}", simhash.bits())
+            let counted = if recipe.simhash_counts {
+                ", repeats count"
+            } else {
+                ""
+            };
+            format!("{} bits{made}{counted}", simhash.bits())
         });
         [
             ("text", or_none(recipe.text)),

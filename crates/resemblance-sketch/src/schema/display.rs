@@ -23,7 +23,11 @@ impl fmt::Display for Schema {
         if let Some(s) = &self.simhash {
             let (bits, distance) = (s.bits(), s.max_distance());
             let is_external = self.has_external_fingerprints();
-            let made = if is_external { ", external" } else { "" };
+            let made = match (is_external, self.has_term_counts()) {
+                (true, _) => ", external",
+                (false, true) => ", repeats count",
+                (false, false) => "",
+            };
             write!(
                 f,
                 "\nSimHash: {bits} bits{made}, distance up to {distance}: {s}"

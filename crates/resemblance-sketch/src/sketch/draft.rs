@@ -144,7 +144,7 @@ impl<'a> SignatureDraft<'a> {
     /// Creates the draft of a document with about `features` distinct features.
     pub(super) fn new(functions: &'a HashFunctions, features: usize) -> Self {
         let minhash = functions.minhash.as_ref();
-        let gathered = if functions.needs_weights() {
+        let gathered = if functions.needs_weights() || functions.counts_occurrences() {
             GatheredFeatures::Counted {
                 entries: Vec::new(),
                 max_entries: MIN_ADDED_UP,
@@ -227,7 +227,10 @@ impl<'a> SignatureDraft<'a> {
             }
         });
         let simhash = functions.simhash.as_ref();
-        let fingerprint = simhash.map(|simhash| simhash.unweighted(&distinct));
+        let fingerprint = simhash.map(|simhash| match functions.counts_occurrences() {
+            true => simhash.weighted(&weights, weights.iter().map(|(_, weight)| weight).sum()),
+            false => simhash.unweighted(&distinct),
+        });
         let signature = functions.signature(values, fingerprint, self.is_empty);
         signature.with_set(set)
     }

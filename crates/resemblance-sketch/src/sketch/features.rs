@@ -248,6 +248,7 @@ mod tests {
             empty: EmptyDocuments::Distinct,
             minhash: None,
             simhash_bits: Some(64),
+            simhash_counts: false,
             containment,
             exact_bits: None,
         };

@@ -89,6 +89,11 @@ impl HashFunctions {
         minhash.is_some_and(|minhash| minhash.needs_weights())
     }
 
+    /// Returns true if fingerprints depend on how often features occur.
+    pub(super) fn counts_occurrences(&self) -> bool {
+        self.simhash.is_some() && self.recipe.simhash_counts
+    }
+
     /// Returns the exact set of distinct features, if signatures have one.
     pub(super) fn exact_set(&self, features: &[u64]) -> Option<ExactSet> {
         Some(ExactSet::of_hashes(self.set_hash?, features))

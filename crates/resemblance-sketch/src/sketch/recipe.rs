@@ -147,12 +147,17 @@ pub struct Recipe {
     /// The width of the SimHash fingerprint: 32, 64 or 128 bits. `None` without SimHash, and if the
     /// caller provides fingerprints.
     pub(crate) simhash_bits: Option<u16>,
+    /// True if a feature without a weight weighs 1 in the fingerprint each time it occurs.
+    pub(crate) simhash_counts: bool,
     /// The rule that selects the shingles that find shared passages.
     pub(crate) containment: Option<Containment>,
     /// The width of the hashes of exact sets, 32 to 64 bits; `None` unless signatures have the set of
     /// all features.
     pub(crate) exact_bits: Option<u8>,
 }
+
+/// The bit beside the width of a fingerprint that means that occurrences count. Frozen.
+const COUNTED: u16 = 0x8000;
 
 /// A recipe as a schema is written. Frozen.
 #[derive(Serialize, Deserialize)]
@@ -192,7 +197,8 @@ impl From<StoredRecipe> for Recipe {
             seed: stored.seed,
             empty,
             minhash: stored.minhash,
-            simhash_bits: stored.simhash_bits,
+            simhash_bits: stored.simhash_bits.map(|bits| bits & !COUNTED),
+            simhash_counts: stored.simhash_bits.is_some_and(|bits| bits & COUNTED != 0),
             containment: stored.containment,
             exact_bits,
         }
@@ -202,6 +208,7 @@ impl From<StoredRecipe> for Recipe {
 impl From<Recipe> for StoredRecipe {
     fn from(recipe: Recipe) -> Self {
         Self {
+            simhash_bits: recipe.recorded_bits(),
             text: recipe.text,
             seed: recipe.seed,
             empty: match (recipe.empty, recipe.exact_bits) {
@@ -213,7 +220,6 @@ impl From<Recipe> for StoredRecipe {
                 (EmptyDocuments::Alike, Some(bits)) => StoredEmpty::AlikeOfBits(bits),
             },
             minhash: recipe.minhash,
-            simhash_bits: recipe.simhash_bits,
             containment: recipe.containment,
         }
     }
@@ -339,6 +345,12 @@ impl Recipe {
         matches!(parts, (None, None, None))
     }
 
+    /// Returns the width of the fingerprint, and whether occurrences count, as one number.
+    fn recorded_bits(&self) -> Option<u16> {
+        let counted = if self.simhash_counts { COUNTED } else { 0 };
+        Some(self.simhash_bits? | counted)
+    }
+
     /// Returns true if the caller provides the MinHash values.
     pub(super) fn makes_minhash_elsewhere(&self) -> bool {
         let kind = self.minhash.map(|minhash| minhash.kind);
@@ -383,7 +395,7 @@ impl Recipe {
                 bits(&text),
                 bits(&self.seed.to_le_bytes()),
                 bits(minhash.as_ref().map_or(&[], |minhash| minhash)),
-                bits_of(self.simhash_bits.map(u64::from)),
+                bits_of(self.recorded_bits().map(u64::from)),
                 bits(&[u8::from(self.empty == EmptyDocuments::Alike)]),
                 bits_of(weights),
                 bits(&containment),
@@ -407,7 +419,7 @@ impl Recipe {
         // No valid recipe has 0 values or 0 bits, so 0 means that the part is absent.
         let values = self.minhash.map_or(0, |minhash| minhash.values);
         bytes.extend_from_slice(&values.to_le_bytes());
-        bytes.extend_from_slice(&self.simhash_bits.unwrap_or(0).to_le_bytes());
+        bytes.extend_from_slice(&self.recorded_bits().unwrap_or(0).to_le_bytes());
         bytes.extend(self.minhash.map(|minhash| minhash.kind.code()));
         if let Some(containment) = self.containment {
             containment.append_to(&mut bytes);

@@ -26,7 +26,7 @@ const WHOLE_VALUE_BITS: u8 = 32;
 /// A document is a text, a set of features (any bytes, or ready-made 64-bit hashes), or a set of
 /// weighted features. A feature's hash is XXH3-64 of its bytes, so a text and its shingles passed
 /// as features have the same signature. MinHash uses the set of features, and so does SimHash
-/// unless features are weighted. The order of features matters only to the kept hashes of
+/// unless features are weighted or [counted](crate::SimHash::term_counts). The order of features matters only to the kept hashes of
 /// [`Containment`](crate::Containment).
 ///
 /// ```
@@ -197,7 +197,7 @@ impl Sketcher {
     }
 
     /// Returns the signature of a set of features; each is an arbitrary byte string. Repeats count
-    /// once. With [`Containment`](crate::Containment), the features in their order are the shingles
+    /// once, unless the schema [counts](crate::SimHash::term_counts) them. With [`Containment`](crate::Containment), the features in their order are the shingles
     /// of the document.
     ///
     /// # Errors

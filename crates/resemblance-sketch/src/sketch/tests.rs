@@ -21,6 +21,7 @@ fn recipe(seed: u64, minhash_values: Option<u16>, simhash_bits: Option<u16>) -> 
         empty,
         minhash: minhash_values.and_then(functions),
         simhash_bits,
+        simhash_counts: false,
         containment: None,
         exact_bits: None,
     }

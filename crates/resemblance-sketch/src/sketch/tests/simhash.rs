@@ -197,3 +197,54 @@ fn fingerprints_of_32_bits_are_the_lower_half() {
         assert_eq!(half.simhash(), Some(lower.into()));
     }
 }
+
+/// Texts in one piece, in pieces, with their features and by their hashes have the fingerprint of
+/// features that weigh as much as they occur, also beside MinHash and sets.
+#[test]
+fn counted_fingerprints_are_those_of_weights() {
+    let schema = |minhash: Option<crate::MinHash>, counts| {
+        let simhash = crate::SimHash::bits128().term_counts(counts);
+        let mut builder = crate::Schema::builder().text(crate::Text::words(1));
+        if let Some(minhash) = minhash {
+            builder = builder.minhash(minhash).exact();
+        }
+        builder.simhash(simhash).build().unwrap()
+    };
+    let text = "a a a b c c d e f ".repeat(7) + "g g h";
+    let weights = [
+        ("a", 21.0),
+        ("b", 7.0),
+        ("c", 14.0),
+        ("d", 7.0),
+        ("e", 7.0),
+        ("f", 7.0),
+    ];
+    let weights = weights.into_iter().chain([("g", 2.0), ("h", 1.0)]);
+    for minhash in [
+        None,
+        Some(crate::MinHash::new(64)),
+        Some(crate::MinHash::weighted(64)),
+    ] {
+        let (counted, sets) = (schema(minhash, true), schema(minhash, false));
+        let (sketcher, plain) = (counted.sketcher(), sets.sketcher());
+        let found = sketcher.text(&text).unwrap();
+        let expected = plain.weighted_features(weights.clone()).unwrap();
+        assert_eq!(found.fingerprint(), expected.fingerprint());
+        assert_ne!(
+            found.fingerprint(),
+            plain.text(&text).unwrap().fingerprint()
+        );
+        assert_eq!(found.minhash(), plain.text(&text).unwrap().minhash());
+        assert_eq!(sketcher.text_reader(text.as_bytes()).unwrap(), found);
+        assert_eq!(sketcher.text_and_feature_hashes(&text).unwrap().0, found);
+        assert_eq!(sketcher.features(text.split_whitespace()).unwrap(), found);
+        // The recipe records the option.
+        assert!(found.hamming(&plain.text(&text).unwrap()).is_err());
+        let read = crate::Schema::from_bytes(&counted.to_bytes().unwrap()).unwrap();
+        assert!(read == counted && read.has_term_counts() && !sets.has_term_counts());
+        let difference = sets.recipe_difference(&counted).unwrap();
+        assert_eq!(difference.found, "128 bits, repeats count");
+    }
+    let external = crate::SimHash::external(64).term_counts(true);
+    assert!(crate::Schema::builder().simhash(external).build().is_err());
+}
