@@ -155,6 +155,8 @@ pub use resemblance_sketch::{
 pub use snapshot::Snapshot;
 pub use store::Store;
 #[doc(hidden)]
+pub use threads::in_shares;
+#[doc(hidden)]
 pub use types::Watch;
 pub use types::{
     Document, Filter, Match, Matches, Novelty, Operation, Overlap, Overlaps, Phase, Progress,

@@ -40,7 +40,7 @@ pub(crate) fn spawn_scoped<'scope, T: Send + 'scope>(
 ///
 /// # Errors
 /// The first error of a share, and as [`spawn`].
-pub(crate) fn in_shares<S: Send, T: Send>(
+pub fn in_shares<S: Send, T: Send>(
     name: &str,
     shares: impl IntoIterator<Item = S>,
     work: impl Fn(S) -> Result<T> + Sync,

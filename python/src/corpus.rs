@@ -9,6 +9,7 @@ use pyo3::types::PyDict;
 use resemblance::{
     BulkOptions, Document, DuplicateKeys, Error, MinHash, SchemaBuilder, StoreOptions,
 };
+use resemblance::invariant::OrBug;
 use resemblance_corpus::dedup::{DedupPolicy, Preference};
 use resemblance_corpus::verification::FeatureSets;
 use resemblance_eval::{
@@ -415,14 +416,16 @@ impl TemporaryCorpus {
     }
 
     /// Returns the documents that a policy removes, as tuples: position, position of the one that
-    /// is kept, similarity, whether it is exact, distance. `keep` is `"first"`, `"last"`, or a
-    /// number for each document.
-    #[pyo3(signature = (policy, keep, *, threads=None, max_bucket=None, progress=None))]
+    /// is kept, similarity, whether it is exact, distance, and of the features of each the share that
+    /// both have. `keep` is `"first"`, `"last"`, or a number for each document. `lost` is the share of
+    /// features that may be lost, if this decides.
+    #[pyo3(signature = (policy, keep, *, lost=None, threads=None, max_bucket=None, progress=None))]
     fn duplicates(
         &self,
         py: Python<'_>,
         policy: &str,
         keep: &Bound<'_, PyAny>,
+        lost: Option<f64>,
         threads: Option<usize>,
         max_bucket: Option<usize>,
         progress: Callback,
@@ -431,7 +434,17 @@ impl TemporaryCorpus {
             CorpusState::Ready(snapshot, features) => (snapshot.clone(), features.clone()),
             _ => return Err(closed("the corpus")).or_raise(py),
         };
-        let policy = self.policy(py, policy, threads)?;
+        let policy = match lost {
+            None => self.policy(py, policy, threads)?,
+            Some(max_lost) => DedupPolicy::Contained {
+                max_lost,
+                most_first: policy == "representative",
+                threads: NonZeroUsize::new(threads_or_all(py, threads)?)
+                    .or_bug("no thread")
+                    .or_raise(py)?,
+                memory_bytes: self.memory_bytes.unwrap_or(LOST_MEMORY_BYTES),
+            },
+        };
         let preference = preference(py, keep)?;
         in_background(py, progress, move |link| {
             let join = given!(snapshot.clusters(), threads, max_bucket);
@@ -446,7 +459,9 @@ impl TemporaryCorpus {
                 }
                 let found = duplicate?;
                 let (id, first) = (found.document.id().get(), found.survivor.id().get());
-                Ok((id, first, found.similarity, found.is_exact, found.distance))
+                let (held, covered) = (found.held, found.covered);
+                let (similarity, is_exact) = (found.similarity, found.is_exact);
+                Ok((id, first, similarity, is_exact, found.distance, held, covered))
             });
             duplicates.collect()
         })
@@ -495,7 +510,19 @@ fn preference(py: Python<'_>, keep: &Bound<'_, PyAny>) -> PyResult<Preference> {
     }
 }
 
-type DuplicateFields = (u64, u64, Option<f64>, bool, Option<u32>);
+/// As [`TemporaryCorpus::duplicates`] lists them.
+type DuplicateFields = (
+    u64,
+    u64,
+    Option<f64>,
+    bool,
+    Option<u32>,
+    Option<f64>,
+    Option<f64>,
+);
+
+/// The default memory for the features by which documents are looked for.
+const LOST_MEMORY_BYTES: u64 = 256 << 20;
 
 /// Builds a schema, and returns the number of bytes that a document takes with it.
 fn with_cost(py: Python<'_>, schema: SchemaBuilder) -> PyResult<(resemblance::Schema, f64)> {

@@ -200,6 +200,27 @@ def test_numbers_that_decide_are_compared_exactly(schema: rs.Schema, make: Any) 
             rs.dedup(["a", "b", "c"], schema, keep=wrong)
 
 
+def test_dedup_loses_no_more_features_than_it_may(schema: rs.Schema) -> None:
+    words = [f"w{number}" for number in range(400)]
+    parts = [(0, 300), (10, 200), (0, 300), (150, 310), (320, 330), (5, 6)]
+    texts = [" ".join(words[first:last]) for first, last in parts]
+    features = [set(schema.features(text).tolist()) for text in texts]
+    for lost, expected in ((0.0, {1: 0, 2: 0}), (0.1, {1: 0, 2: 0, 3: 0})):
+        found = rs.dedup(texts, schema, lost=lost)
+        assert {d.position: d.survivor for d in found.duplicates} == expected
+        for d in found.duplicates:
+            assert d.survivor is not None
+            own, kept = features[d.position], features[d.survivor]
+            assert d.held == len(own & kept) / len(own) >= 1 - lost
+            assert d.covered == len(own & kept) / len(kept)
+    for wrong in ({"policy": "cluster"}, {"exact": False}, {"budget": 3}, {"max_bucket": 3}):
+        with pytest.raises(ValueError, match="lost"):
+            rs.dedup(texts, schema, lost=0.0, **wrong)  # type: ignore[arg-type]
+    for share in (1.0, -0.1, float("nan")):
+        with pytest.raises(ValueError, match="^lost: "):
+            rs.dedup(texts, schema, lost=share)
+
+
 def test_dedup_within_a_budget_and_little_memory(schema: rs.Schema) -> None:
     documents = [f"{text} of many copies" for text in texts(40, seed=5) for _ in range(20)]
     whole = rs.dedup(documents, schema)

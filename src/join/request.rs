@@ -16,6 +16,7 @@ use crate::join::verify::PairSimilarity;
 use crate::query::{Bounds, Gate, SearchOptions};
 use crate::state::Tombstones;
 use crate::types::{DocumentId, Filter, Progress, Record, Watch};
+use resemblance_sketch::Schema;
 
 #[cfg(doc)]
 use crate::error::Error;
@@ -79,6 +80,11 @@ impl JoinedDocuments {
     /// The errors of [`Snapshot::get_id`](crate::Snapshot::get_id).
     pub fn get_id(&self, id: DocumentId) -> Result<Option<Record>> {
         self.0.record(id.get())
+    }
+
+    /// Returns the schema of the documents.
+    pub fn schema(&self) -> &Schema {
+        &self.0.context().schema
     }
 
     /// Returns the ids of all documents, ascending.

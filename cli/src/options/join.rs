@@ -52,6 +52,13 @@ pub(crate) struct ReadOptions {
     pub(crate) job: Option<PathBuf>,
 }
 
+/// A number of at least 0 and below 1.
+pub(crate) fn parse_part(text: &str) -> Result<f64, String> {
+    let part = text.parse::<f64>().ok();
+    let part = part.filter(|part| *part >= 0.0 && *part < 1.0);
+    part.ok_or_else(|| "expected a number of at least 0 and below 1, such as 0.05".into())
+}
+
 /// A number above 0, and at most 1.
 pub(crate) fn parse_share(text: &str) -> Result<f64, String> {
     let share = text

@@ -20,7 +20,7 @@ pub(crate) use corpus::{CorpusOptions, StoredOptions, now, parse_age, parse_stam
 pub(crate) use difference::differing_options;
 pub(crate) use filter::FilterOptions;
 pub(crate) use format::FormatOptions;
-pub(crate) use join::{JoinOptions, ReadOptions, parse_share};
+pub(crate) use join::{JoinOptions, ReadOptions, parse_part, parse_share};
 pub(crate) use keep::{KeepRule, PolicyName, SurvivorOptions};
 pub(crate) use schema::{SchemaOptions, TableGroups, parse_bits, simhash_of};
 pub(crate) use text::default_text;

@@ -479,9 +479,19 @@ impl SchemaOptions {
     /// Returns the first given option that does not concern the comparison of texts part by part,
     /// which compares words, characters or tokens one by one.
     pub(crate) fn first_of_signatures(&self) -> Option<&'static str> {
-        let is_of_parts = |name: &str| PART_OPTIONS.contains(&name);
+        self.first_besides(&[])
+    }
+
+    /// Returns the first option given that neither determines the features of documents nor how those
+    /// without any are treated.
+    pub(crate) fn first_besides_features(&self) -> Option<&'static str> {
+        self.first_besides(&["--words", "--empty"])
+    }
+
+    fn first_besides(&self, others: &[&str]) -> Option<&'static str> {
+        let is_expected = |name: &str| PART_OPTIONS.contains(&name) || others.contains(&name);
         let mut given = self.given(None).into_iter().map(|(name, _)| name);
-        given.find(|name| !is_of_parts(name))
+        given.find(|name| !is_expected(name))
     }
 
     /// Fails if any option contradicts an existing store's schema, and names each that does.

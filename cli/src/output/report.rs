@@ -5,7 +5,7 @@ use std::path::Path;
 use resemblance::{Match, Schema};
 
 use super::results::{Layout, Results};
-use super::value::{Column, Value, nearness_columns};
+use super::value::{Column, ColumnKind, Value, nearness_columns};
 use crate::failure::Result;
 
 /// The place of a survivor.
@@ -58,6 +58,16 @@ pub(crate) struct Survivor {
     pub(crate) similarity: Option<f64>,
     pub(crate) evidence: Evidence,
     pub(crate) distance: Option<u32>,
+    /// The share of the dropped document's features that this one has, and the share of this one's
+    /// features that the dropped one has, where both are known.
+    pub(crate) shares: Option<FeatureShares>,
+}
+
+/// The shares of the features of two documents that both have.
+#[derive(Clone, Copy)]
+pub(crate) struct FeatureShares {
+    pub(crate) held: f64,
+    pub(crate) covered: f64,
 }
 
 impl Survivor {
@@ -74,6 +84,7 @@ impl Survivor {
             similarity: found.similarity(),
             evidence: Evidence::of(is_equal, found.is_exact()),
             distance: found.distance(),
+            shares: None,
         }
     }
 
@@ -98,7 +109,10 @@ impl Survivor {
 }
 
 /// A row for each dropped document.
-pub(crate) struct DropReport(Results);
+pub(crate) struct DropReport {
+    results: Results,
+    has_shares: bool,
+}
 
 impl DropReport {
     /// Creates a report, whose form the name of the file implies. `similarity` is the name of that
@@ -109,30 +123,42 @@ impl DropReport {
         has_header: bool,
         schema: &Schema,
         similarity: &'static str,
+        has_shares: bool,
     ) -> Result<Self> {
         let [similarity, distance] = nearness_columns(schema, similarity);
-        let columns = vec![
+        let mut columns = vec![
             Column::new("dropped"),
             Column::new("survivor"),
             similarity,
             distance,
             Column::new("similarity_is"),
         ];
+        if has_shares {
+            columns.extend(["held", "covered"].map(|name| Column::of(name, ColumnKind::Number)));
+        }
         let layout = Layout::of_name(path, has_header)?;
-        Ok(Self(Results::create(path, force, layout, columns)?))
+        Ok(Self {
+            results: Results::create(path, force, layout, columns)?,
+            has_shares,
+        })
     }
 
     pub(crate) fn row(&mut self, dropped: &[u8], survivor: &Survivor) -> Result<()> {
-        self.0.row(&[
+        let mut row = vec![
             Value::Key(dropped),
             survivor.value(),
             Value::Similarity(survivor.similarity),
             Value::Distance(survivor.distance),
             Value::Text(survivor.evidence.name()),
-        ])
+        ];
+        if self.has_shares {
+            let (held, covered) = survivor.shares.map(|it| (it.held, it.covered)).unzip();
+            row.extend([held, covered].map(Value::Similarity));
+        }
+        self.results.row(&row)
     }
 
     pub(crate) fn finish(self) -> Result<()> {
-        self.0.finish()
+        self.results.finish()
     }
 }

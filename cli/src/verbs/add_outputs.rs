@@ -103,6 +103,7 @@ impl AddOutputOptions {
             annotated: None,
             report: self.report.as_deref(),
             has_header: !self.no_header,
+            has_shares: false,
             force: self.force,
         }
     }

@@ -73,6 +73,7 @@ impl ReportArguments {
             survivors: &self.survivors,
             join: &self.join,
             limits,
+            lost: None,
         }
     }
 

@@ -203,3 +203,98 @@ fn every_policy_and_keep_rule_matches_a_model() {
     // No two of them are the same by accident.
     assert_eq!(outcomes.len(), 15);
 }
+
+/// Texts of which some are excerpts of others, of all lengths, with and without words of their own.
+fn excerpts() -> Vec<serde_json::Value> {
+    let document = |n: u64| {
+        let base = edited(n % 12, 0);
+        let words: Vec<&str> = base.split(' ').filter(|word| !word.is_empty()).collect();
+        let first = (n * 17 % 60) as usize;
+        let length = [140, 100, 40, 12, 3, 200][(n % 6) as usize];
+        let part = words.iter().skip(first).take(length);
+        let mut text: Vec<String> = part.map(|word| (*word).to_owned()).collect();
+        text.extend((0..n % 4).map(|number| format!("own{}", n * 10 + number)));
+        serde_json::json!({"id": n.to_string(), "text": text.join(" "), "quality": n * 37 % 11})
+    };
+    (0..DOCUMENTS).map(document).collect()
+}
+
+#[test]
+fn nothing_is_lost_beyond_the_share_that_may_be() {
+    let folder = Folder::new();
+    let documents = excerpts();
+    let lines: Vec<String> = documents.iter().map(|d| format!("{d}\n")).collect();
+    folder.write("c.jsonl", lines.concat());
+    let words: Vec<BTreeSet<&str>> = documents
+        .iter()
+        .map(|document| document["text"].as_str().unwrap().split(' ').collect())
+        .collect();
+    let both = |a: usize, b: usize| words[a].intersection(&words[b]).count();
+    let mut kept_counts = BTreeSet::new();
+    for (lost, lost_percent) in [("0", 0), ("0.02", 2), ("0.25", 25)] {
+        let is_held = |a: usize, b: usize| {
+            100 * (words[a].len() - both(a, b)) <= lost_percent * words[a].len()
+        };
+        for rule in [
+            "--keep first",
+            "--keep quality:max",
+            "--policy representative",
+        ] {
+            let ran = folder.run(&format!(
+                "dedup c.jsonl -o kept.jsonl --report r.tsv --force --words 1 --lost {lost} {rule}"
+            ));
+            ran.expect(0);
+            let report = folder.report("r.tsv");
+            let position = |key: &str| key.parse::<usize>().unwrap();
+            let mut kept: BTreeSet<usize> = (0..documents.len()).collect();
+            for row in report.lines() {
+                let fields: Vec<&str> = row.split('\t').collect();
+                let (dropped, survivor) = (position(fields[0]), position(fields[1]));
+                assert!(is_held(dropped, survivor), "{lost} {rule}: {row}");
+                let share = |of: usize| {
+                    let share = both(dropped, survivor) as f64 / words[of].len() as f64;
+                    (share * 1e6).round() / 1e6
+                };
+                assert_eq!(fields[4].parse(), Ok(share(dropped)), "{row}");
+                assert_eq!(fields[5].parse(), Ok(share(survivor)), "{row}");
+                assert!(kept.remove(&dropped), "{row}");
+            }
+            let written: String = kept
+                .iter()
+                .map(|position| lines[*position].as_str())
+                .collect();
+            assert_eq!(folder.read_text("kept.jsonl"), written, "{lost} {rule}");
+            for row in report.lines() {
+                let survivor = position(row.split('\t').nth(1).unwrap());
+                assert!(kept.contains(&survivor), "{lost} {rule}: {row}");
+            }
+            for a in &kept {
+                let holder = kept.iter().find(|b| a != *b && is_held(*a, **b));
+                assert_eq!(holder, None, "{lost} {rule}: {a} is kept");
+            }
+            // What is left loses nothing more.
+            folder.write("again.jsonl", folder.read_text("kept.jsonl"));
+            let again =
+                format!("dedup again.jsonl -o twice.jsonl --force --words 1 --lost {lost} {rule}");
+            folder.run(&again).expect(0);
+            assert_eq!(folder.read_text("twice.jsonl"), written, "{lost} {rule}");
+            kept_counts.insert(kept.len());
+        }
+    }
+    assert!(kept_counts.len() >= 3, "{kept_counts:?}");
+    for wrong in [
+        "--lost 1",
+        "--lost -0.1",
+        "--lost x",
+        "--lost 0 --threshold 0.9",
+        "--lost 0 --verify estimate",
+        "--lost 0 --policy cluster",
+        "--lost 0 --max-bucket 100",
+        "--lost 0 --minhash 64",
+        "--lost 0 --against s.rsm",
+        "--lost 0 --level line",
+    ] {
+        let ran = folder.run(&format!("dedup c.jsonl -o wrong.jsonl {wrong}"));
+        assert_eq!(ran.code, Some(2), "{wrong}: {}", ran.stderr);
+    }
+}

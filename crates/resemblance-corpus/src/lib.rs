@@ -30,6 +30,9 @@ mod record;
     expect(dead_code, unused_imports, reason = "only tables are read in ranges")
 )]
 mod remote;
+#[cfg(test)]
+#[path = "../../../tests/common/sample.rs"]
+mod sample;
 mod separated;
 mod settings;
 mod source;

@@ -862,10 +862,13 @@ class TemporaryCorpus:
         policy: str,
         keep: Literal["first", "last"] | list[float],
         *,
+        lost: float | None = None,
         threads: int | None = None,
         max_bucket: int | None = None,
         progress: _Callback | None = None,
-    ) -> list[tuple[int, int, float | None, bool, int | None]]: ...
+    ) -> list[
+        tuple[int, int, float | None, bool, int | None, float | None, float | None]
+    ]: ...
     def close(self) -> None: ...
 
 @final

@@ -495,7 +495,9 @@ def clusters(
 @dataclass(frozen=True)
 class Duplicate:
     """A dropped document: its position, the position of its survivor (`None` if the survivor is in the
-    store `against`, under `survivor_key`), and how near they are.
+    store `against`, under `survivor_key`), and how near they are. With `lost`, `held` is the share of
+    the dropped document's features that its survivor has, and `covered` the share of the survivor's
+    features that the dropped document has.
     """
 
     position: int
@@ -505,6 +507,8 @@ class Duplicate:
     distance: int | None
     key: str | bytes | None = None
     survivor_key: str | bytes | None = None
+    held: float | None = None
+    covered: float | None = None
 
 
 @dataclass(frozen=True)
@@ -613,6 +617,7 @@ def dedup(
     policy: Literal["first", "cluster", "representative"] = "first",
     keep: Literal["first", "last", "longest"] | Iterable[float | Decimal | None] = "first",
     exact: bool | None = None,
+    lost: float | None = None,
     against: Store | Snapshot | None = None,
     budget: int | None = None,
     max_bucket: int | None = None,
@@ -632,6 +637,11 @@ def dedup(
     Documents near one of its documents are dropped first, by estimates, because a store has no texts.
     Nothing is written to it. Keys need not be different here.
 
+    With `lost`, similarity plays no part: a document is dropped only if a document that is kept has its
+    features, all but this share of its distinct ones. 0 loses nothing. A short document that is
+    contained in a long one is dropped, and of two that contain each other `keep` selects one. It goes
+    with the policies `"first"` and `"representative"`, and needs texts or features.
+
     `budget` is the maximum number of candidates to compare with a document: those that share the most
     buckets with it. They are compared by estimates unless `exact` is set. A budget requires the policy
     `"first"`. `memory_bytes` limits the memory for documents, and again that amount for their features;
@@ -649,6 +659,19 @@ def dedup(
     is_first = policy == named == "first"
     if budget is not None and not is_first:
         raise ValueError("budget: found another policy or rule, expected 'first' of both")
+    if lost is not None:
+        if not 0 <= lost < 1:
+            raise ValueError(f"lost: found {lost!r}, expected a share of at least 0 and below 1")
+        is_first = False
+        others = {"against": snapshot, "budget": budget, "max_bucket": max_bucket}
+        given = [name for name, value in others.items() if value is not None]
+        if given:
+            raise ValueError(f"lost: found it beside {given[0]}, expected one of them")
+        if policy == "cluster":
+            raise ValueError("lost: found it beside policy 'cluster', expected another policy")
+        if exact is False:
+            raise ValueError("lost: found it beside exact=False, expected exact features")
+        exact = True
     exact = _is_exact(False if budget is not None and exact is None else exact, corpus, own)
     batches = _Unknown(_batches(corpus, text, key, nulls), snapshot, threads)
     with _temporary(temp_dir) as folder:
@@ -674,13 +697,13 @@ def dedup(
         stored.finish(progress=progress)
         rule = lengths if named == "longest" else _keep_rule(keep, batches.count, positions)
         rows = stored.duplicates(
-            policy, rule, threads=threads, max_bucket=max_bucket, progress=progress
+            policy, rule, lost=lost, threads=threads, max_bucket=max_bucket, progress=progress
         )
         stored.close()
     for row in rows:
         keys = (all_keys[row[0]], all_keys[row[1]]) if all_keys else (None, None)
         batches.duplicates.append(
-            Duplicate(positions[row[0]], positions[row[1]], *row[2:], *keys)
+            Duplicate(positions[row[0]], positions[row[1]], *row[2:5], *keys, *row[5:])
         )
     return batches.deduplicated()
 

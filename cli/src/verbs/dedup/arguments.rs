@@ -10,7 +10,7 @@ use resemblance_corpus::verification::FeatureSets;
 
 use crate::failure::{Failure, Result};
 use crate::options::{
-    JoinLimits, JoinOptions, PolicyName, SurvivorOptions, must_use_texts, parse_share,
+    JoinLimits, JoinOptions, PolicyName, SurvivorOptions, must_use_texts, parse_part, parse_share,
 };
 use crate::session::{Context, open_to_read, read_stored_features, weighed};
 
@@ -121,6 +121,17 @@ pub(crate) struct DedupArguments {
         default_value = "document"
     )]
     pub(super) level: Vec<LevelName>,
+    /// Drop a document only if a document that is kept has its features, all but this share of its distinct ones: with
+    /// --lost 0 nothing is lost. Similarity plays no part: a short document that is contained in a long one is dropped.
+    /// The longer one survives unless each has the features of the other; then --keep decides. All documents are read
+    /// before one is dropped. Needs texts
+    #[arg(
+        long,
+        value_name = "SHARE",
+        value_parser = parse_part,
+        conflicts_with_all = ["against", "budget", "max_bucket", "threshold", "distance", "by", "verify"]
+    )]
+    pub(super) lost: Option<f64>,
     /// Save the results for each file of the corpus in this folder, and reuse those of an interrupted run. The
     /// selection of survivors starts over
     #[arg(long, value_name = "OUT_DIR", conflicts_with_all = ["against", "texts"])]
@@ -151,6 +162,7 @@ impl DedupArguments {
             annotated: self.annotate.as_deref(),
             report: self.report.as_deref(),
             has_header: !self.no_header,
+            has_shares: self.lost.is_some(),
             force: self.force,
         }
     }
@@ -162,6 +174,7 @@ impl DedupArguments {
             survivors: &self.survivors,
             join: &self.join,
             limits: self.join.limits,
+            lost: self.lost,
         }
     }
 
@@ -192,6 +205,8 @@ pub(in crate::verbs) struct DedupPaths<'a> {
     pub(in crate::verbs) report: Option<&'a Path>,
     /// Whether a report has the names of its columns.
     pub(in crate::verbs) has_header: bool,
+    /// Whether a report has the shares of features that both documents have.
+    pub(in crate::verbs) has_shares: bool,
     pub(in crate::verbs) force: bool,
 }
 
@@ -202,6 +217,8 @@ pub(in crate::verbs) struct DedupChoices<'a> {
     pub(in crate::verbs) survivors: &'a SurvivorOptions,
     pub(in crate::verbs) join: &'a JoinOptions,
     pub(in crate::verbs) limits: JoinLimits,
+    /// The share of a document's features that may be lost with it, if this decides.
+    pub(in crate::verbs) lost: Option<f64>,
 }
 
 /// The basis on which documents are compared.
@@ -228,9 +245,29 @@ impl DedupChoices<'_> {
             return Err(Failure::usage("--budget needs --policy first")
                 .with_note("--max-bucket limits the other policies"));
         }
+        self.check_lost()?;
         match self.survivors.against {
             Some(_) => Ok(()),
             None => self.join.must_have_family(),
+        }
+    }
+
+    /// An error if features decide, and an option asks for what they do not decide.
+    fn check_lost(&self) -> Result<()> {
+        if self.lost.is_none() {
+            return Ok(());
+        }
+        if self.survivors.policy == PolicyName::Cluster {
+            return Err(Failure::usage(
+                "--lost does not go with --policy cluster, whose survivors need not have the features of their clusters",
+            )
+            .with_note("use --policy first or representative"));
+        }
+        match self.join.schema.first_besides_features() {
+            Some(option) => Err(Failure::usage(format!(
+                "{option} has no effect with --lost, which compares features and no signatures"
+            ))),
+            None => Ok(()),
         }
     }
 
@@ -250,6 +287,11 @@ impl DedupChoices<'_> {
         let has_budget = self.survivors.budget.is_some();
         let is_exact = join.verify.is_exact(&schema, has_budget)?;
         must_use_texts(&self.survivors.texts, &schema, is_exact)?;
+        if self.lost.is_some() && !is_exact {
+            return Err(Failure::usage(
+                "--lost needs the features of documents, and with these options only signatures are kept",
+            ));
+        }
         Ok(DedupBasis {
             schema,
             against,

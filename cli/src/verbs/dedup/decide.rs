@@ -1,5 +1,6 @@
 //! Decides which documents are kept.
 
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use resemblance::Collected;
@@ -10,11 +11,11 @@ use resemblance_corpus::verification::{FeatureSets, SketchedText};
 use super::arguments::{DedupBasis, DedupChoices};
 use crate::failure::{Failure, Result};
 use crate::options::{KeepRule, PolicyName};
-use crate::output::{Evidence, Survivor, SurvivorPlace};
+use crate::output::{Evidence, FeatureShares, Survivor, SurvivorPlace};
 use crate::session::{
     BitList, Building, Context, CorpusDocuments, DOCUMENTS_TOGETHER, DocumentTally, Job,
-    JobContent, JobValue, JoinProduct, MAX_HELD_BYTES, ReadDocument, deduplicator, prepare_join,
-    print_left_out, print_suspicious, temporary_name,
+    JobContent, JobValue, JoinProduct, JoinProgress, MAX_HELD_BYTES, ReadDocument, deduplicator,
+    prepare_join, print_left_out, print_suspicious, temporary_name,
 };
 use resemblance::invariant::{at, bug};
 use resemblance_corpus::{Corpus, CorpusDocument, ReadTotals};
@@ -66,7 +67,9 @@ pub(in crate::verbs) fn decide(
     };
     let documents = decision.read(job)?;
     let totals = match (choices.survivors.policy, &choices.survivors.keep) {
-        (PolicyName::First, KeepRule::First) => decision.as_they_come(documents)?,
+        (PolicyName::First, KeepRule::First) if choices.lost.is_none() => {
+            decision.as_they_come(documents)?
+        }
         _ => decision.all_together(documents)?,
     };
     Ok(DecidedDocuments {
@@ -409,8 +412,11 @@ impl Decision<'_> {
         let features = self.features.take().map(Arc::new);
         let (bounds, limits) = (self.choices.join_bounds(), self.choices.limits);
         let clusters = collected.clusters();
-        let (join, joining) =
-            prepare_join(context, clusters, bounds, limits, JoinProduct::Clusters)?;
+        let (join, joining) = match self.choices.lost {
+            None => prepare_join(context, clusters, bounds, limits, JoinProduct::Clusters)?,
+            // Features decide, and nothing is joined.
+            Some(_) => (clusters, JoinProgress::default()),
+        };
         let followed = joining.follow(join);
         let mut progress = joining.display("finding duplicates", context.messages.quiet);
         let duplicates = context.interrupt.while_working(&mut progress, move || {
@@ -444,6 +450,15 @@ impl Decision<'_> {
             let features = self.context.features(self.features.is_some());
             Ok(Box::new(self.deduplicator()?.verify_exact(features)))
         };
+        if let Some(max_lost) = self.choices.lost {
+            let threads = NonZeroUsize::new(self.context.threads);
+            return Ok(DedupPolicy::Contained {
+                max_lost,
+                most_first: self.choices.survivors.policy == PolicyName::Representative,
+                threads: threads.ok_or_else(|| bug("no thread"))?,
+                memory_bytes: self.context.corpus_bytes(),
+            });
+        }
         Ok(match self.choices.survivors.policy {
             PolicyName::First => DedupPolicy::First(decider()?),
             PolicyName::Cluster => DedupPolicy::Cluster,
@@ -518,5 +533,9 @@ fn survivor_of(duplicate: &Duplicate, digest: u64) -> Result<Survivor> {
         similarity: duplicate.similarity,
         evidence: Evidence::of(stored.digest == digest, duplicate.is_exact),
         distance: duplicate.distance,
+        shares: duplicate
+            .held
+            .zip(duplicate.covered)
+            .map(|(held, covered)| FeatureShares { held, covered }),
     })
 }

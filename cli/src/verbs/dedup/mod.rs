@@ -146,6 +146,7 @@ fn check_levels(arguments: &DedupArguments) -> Result<()> {
             ("--verdicts", arguments.verdicts.is_some()),
             ("--report", arguments.report.is_some()),
             ("--against", arguments.survivors.against.is_some()),
+            ("--lost", arguments.lost.is_some()),
             ("--budget", arguments.survivors.budget.is_some()),
             ("--max-bucket", arguments.join.limits.max_bucket.is_some()),
             ("--policy", arguments.survivors.policy != PolicyName::First),

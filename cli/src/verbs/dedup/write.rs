@@ -212,7 +212,8 @@ impl DedupFiles<OutputTarget> {
             target.must_not_meet("the report", path, corpus)?;
         }
         let name = similarity_name(is_exact);
-        DropReport::create(path, paths.force, paths.has_header, schema, name).map(Some)
+        let (force, has_header) = (paths.force, paths.has_header);
+        DropReport::create(path, force, has_header, schema, name, paths.has_shares).map(Some)
     }
 
     pub(in crate::verbs) fn create(&self, force: bool) -> Result<DedupFiles<Sink>> {

@@ -5,8 +5,9 @@ use std::vec;
 
 use resemblance::invariant::OrBug;
 use resemblance::search::{JoinedDocuments, LeftOut, SuspiciousCluster};
-use resemblance::{Clusters, DocumentId, Join, Record, Result};
+use resemblance::{Clusters, DocumentId, Error, Join, Record, Result};
 
+use crate::dedup::contained::HolderRule;
 use crate::dedup::in_order::{Decided, DroppedDocument, InOrder, count_neighbours};
 use crate::dedup::policy::{DedupPolicy, Preference};
 use crate::verification::{FeatureSets, verify_exact};
@@ -42,6 +43,11 @@ pub struct Duplicate {
     pub is_exact: bool,
     /// Their Hamming distance in bits, if the schema has SimHash.
     pub distance: Option<u32>,
+    /// The share of the removed document's distinct features that the survivor has, 0 to 1, if the
+    /// features of both are known. What is missing is lost.
+    pub held: Option<f64>,
+    /// The share of the survivor's distinct features that the removed document has, likewise.
+    pub covered: Option<f64>,
 }
 
 /// The documents to remove, in order of insertion: see [`duplicates`].
@@ -107,6 +113,27 @@ pub fn duplicates(
 ) -> Result<Duplicates> {
     let source = join.documents();
     Ok(match policy {
+        DedupPolicy::Contained {
+            max_lost,
+            most_first,
+            threads,
+            memory_bytes,
+        } => {
+            let Some(features) = features else {
+                let expected = "the features of all documents, which this policy compares";
+                return Err(Error::invalid("features", "none", expected));
+            };
+            let rule = HolderRule {
+                max_lost,
+                most_first,
+                threads,
+                memory_bytes,
+                preference,
+            };
+            let (_, watch) = join.into_pairs();
+            let decided = watch.run(|watch| rule.decide(&source, &features, watch))?;
+            Duplicates::new(source, Some(features), decided)
+        }
         DedupPolicy::Cluster => all_but_one(join, preference, features)?,
         DedupPolicy::First(deduplicator) => {
             let (pairs, watch) = join.into_pairs();
@@ -216,16 +243,19 @@ impl Duplicates {
             record.or_bug("a document was compared that is not stored")
         };
         let (document, survivor) = (read(dropped.id)?, read(dropped.survivor)?);
-        let exact = match &self.features {
-            Some(features) => features.similarity(dropped.id, dropped.survivor)?,
+        let overlap = match &self.features {
+            Some(features) => features.overlap(dropped.id, dropped.survivor)?,
             None => None,
         };
+        let exact = overlap.map(|overlap| overlap.similarity());
         let (a, b) = (document.signature(), survivor.signature());
         let estimate = a.minhash().map(|_| a.jaccard(b)).transpose()?;
         let distance = a.fingerprint().map(|_| a.hamming(b)).transpose()?;
         Ok(Duplicate {
             similarity: exact.or(estimate),
             is_exact: exact.is_some(),
+            held: overlap.map(|overlap| overlap.share_of(overlap.a)),
+            covered: overlap.map(|overlap| overlap.share_of(overlap.b)),
             distance,
             document,
             survivor,

@@ -6,6 +6,7 @@
 //! estimates, or exactly if [`FeatureSets`](crate::verification::FeatureSets) contain the features.
 //! [`RepeatedParts`] removes paragraphs and lines that have appeared in an earlier text.
 
+mod contained;
 mod deduplicator;
 mod duplicates;
 mod in_order;

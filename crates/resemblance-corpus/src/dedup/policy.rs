@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 use std::fmt;
+use std::num::NonZeroUsize;
 
 use crate::dedup::deduplicator::Deduplicator;
 use resemblance::DocumentId;
@@ -51,6 +52,28 @@ pub enum DedupPolicy {
     /// order of preference. The kept documents represent many others, each of which is near one of
     /// them.
     Representative(Box<Deduplicator>),
+    /// Drop a document only if a kept one, its survivor, has its features: at most the share
+    /// `max_lost` of its distinct features is missing from the survivor. Bounds of similarity and
+    /// distance play no part, so a short document that is contained in a long one is dropped. A
+    /// document is decided once all those are decided that hold it and that it does not hold; apart
+    /// from that in order of preference. So the larger one of two is kept if only it holds the
+    /// other. Features must be given for all documents, and all holders are found.
+    ///
+    /// At most the 64 preferred holders of a document are remembered, 12 bytes each. A document
+    /// that has more, and that none of their survivors holds, is kept and counted: see
+    /// [`Duplicates::budget_exceeded`](super::Duplicates::budget_exceeded). There is none if
+    /// `max_lost` is 0.
+    Contained {
+        /// The share of features that may be lost, at least 0 and below 1.
+        max_lost: f64,
+        /// Decide on documents that hold the most others first, and only then by preference.
+        most_first: bool,
+        /// The number of threads that compare.
+        threads: NonZeroUsize,
+        /// The memory for the index of features, in bytes. If it does not suffice, all features are
+        /// read several times.
+        memory_bytes: u64,
+    },
 }
 
 impl fmt::Debug for DedupPolicy {
@@ -59,6 +82,7 @@ impl fmt::Debug for DedupPolicy {
             Self::Cluster => "Cluster",
             Self::First(_) => "First",
             Self::Representative(_) => "Representative",
+            Self::Contained { .. } => "Contained",
         })
     }
 }

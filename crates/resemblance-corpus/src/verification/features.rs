@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use resemblance::exact::{jaccard_from, jaccard_of_sorted};
+use resemblance::exact::{jaccard_from, jaccard_of_sorted, shared_from};
 use resemblance::invariant::OrBug;
 use resemblance::{DocumentId, Error, Result};
 
@@ -65,6 +65,29 @@ pub struct FeatureSets {
     first: u64,
     /// The places of the hashes of all other documents.
     scattered: HashMap<u64, FeaturePlace>,
+}
+
+/// The numbers of features of two documents, and of those that they share.
+#[derive(Clone, Copy)]
+pub(crate) struct SetOverlap {
+    pub(crate) a: usize,
+    pub(crate) b: usize,
+    pub(crate) shared: usize,
+}
+
+impl SetOverlap {
+    /// Returns the Jaccard similarity, 1 for empty sets.
+    pub(crate) fn similarity(self) -> f64 {
+        self.share_of(self.a + self.b - self.shared)
+    }
+
+    /// Returns the share of features of this number that both have, 1 for none.
+    pub(crate) fn share_of(self, size: usize) -> f64 {
+        match size {
+            0 => 1.0,
+            size => self.shared as f64 / size as f64,
+        }
+    }
 }
 
 /// The place of a document's hashes.
@@ -198,6 +221,19 @@ impl FeatureSets {
         self.similarity_from(0.0, a, b)
     }
 
+    /// Returns how much two documents have in common, or `None` if the features of one are not
+    /// stored.
+    pub(crate) fn overlap(&self, a: DocumentId, b: DocumentId) -> Result<Option<SetOverlap>> {
+        let (Some(a), Some(b)) = (self.get(a)?, self.get(b)?) else {
+            return Ok(None);
+        };
+        Ok(Some(SetOverlap {
+            a: a.len(),
+            b: b.len(),
+            shared: shared_from(0, &a, &b),
+        }))
+    }
+
     /// Like [`similarity`](Self::similarity), but stops early when the similarity is certain to be
     /// below `floor`. It then returns some number below `floor`.
     pub(super) fn similarity_from(
@@ -261,7 +297,8 @@ impl FeatureSets {
         place.or_else(|| self.scattered.get(&id.get()))
     }
 
-    fn size(&self, id: DocumentId) -> Option<u64> {
+    /// Returns the number of hashes of a document, or `None` if they are not stored.
+    pub(crate) fn size(&self, id: DocumentId) -> Option<u64> {
         Some(match self.place(id)? {
             FeaturePlace::Memory(hashes) => hashes.len() as u64,
             FeaturePlace::File(numbers) => numbers.end - numbers.start,
@@ -276,7 +313,8 @@ impl FeatureSets {
         Ok(self.get(id)?.map(|hashes| Arc::from(&*hashes)))
     }
 
-    fn get(&self, id: DocumentId) -> Result<Option<Cow<'_, [u64]>>> {
+    /// Returns the hashes of a document, or `None` if they are not stored.
+    pub(crate) fn get(&self, id: DocumentId) -> Result<Option<Cow<'_, [u64]>>> {
         let numbers = match self.place(id) {
             None => return Ok(None),
             Some(FeaturePlace::Memory(hashes)) => return Ok(Some(Cow::Borrowed(hashes))),

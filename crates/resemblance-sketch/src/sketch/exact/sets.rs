@@ -62,8 +62,6 @@ fn shared<T: Ord>(a: &[T], b: &[T]) -> usize {
 }
 
 /// Returns the Jaccard similarity |A ∩ B| / |A ∪ B|, 0 to 1. Two empty sets have similarity 1.
-/// |A ∩ B| / |A ∪ B|, 0 to 1. Two empty sets have similarity 1.|A ∩ B| / |A ∪ B|, 0 to 1. Two empty
-/// sets have 1: they are equal.
 ///
 /// ```
 /// use resemblance_sketch::exact::{FeatureSet, jaccard};
@@ -106,15 +104,29 @@ pub fn jaccard_from(floor: f64, a: &[u64], b: &[u64]) -> f64 {
     let total = a.len() + b.len();
     // |A ∩ B| / |A ∪ B| ≥ f exactly if |A ∩ B| ≥ f / (1 + f) (|A| + |B|).
     let needed = (floor / (1.0 + floor) * total as f64 - ROUNDING).ceil() as usize;
-    let similarity = |shared: usize| ratio(shared as f64, (total - shared) as f64);
+    let shared = shared_from(needed, a, b);
+    ratio(shared as f64, (total - shared) as f64)
+}
+
+/// Returns the number of values that two slices have in common. The slices are ascending and
+/// without repeats. The function stops early when the number is certain to be below `needed`. It
+/// then returns some number below `needed`.
+///
+/// ```
+/// use resemblance_sketch::exact::shared_from;
+/// assert_eq!(shared_from(2, &[1, 2, 3], &[2, 3, 4]), 2);
+/// assert!(shared_from(3, &[1, 2, 3], &[2, 3, 4]) < 3);
+/// ```
+#[must_use]
+pub fn shared_from(needed: usize, a: &[u64], b: &[u64]) -> usize {
     let (mut i, mut j, mut shared) = (0, 0, 0);
     loop {
         let within_reach = shared + (a.len() - i).min(b.len() - j);
         if within_reach < needed {
-            return similarity(within_reach);
+            return within_reach;
         }
         if i == a.len() || j == b.len() {
-            return similarity(shared);
+            return shared;
         }
         // Similar sets have long runs in common.
         while let Some((x, y)) = chunk_at(a, i).zip(chunk_at(b, j))
