@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyIterator, PyList};
 use pyo3_arrow::ffi::{ArrayIterator, to_stream_pycapsule};
 use resemblance::Revision;
-use resemblance::search::Scope;
+use resemblance::search::{Certainty, Scope};
 
 use crate::batches::arrow_error;
 use crate::keys::Key;
@@ -222,6 +222,13 @@ impl Match {
     }
 }
 
+/// What is certified, and the probability of missing it.
+pub(crate) type CertaintyTuple = (&'static str, f64);
+
+pub(crate) fn certainty_tuple(certainty: Certainty) -> Option<CertaintyTuple> {
+    certainty.about().zip(certainty.missed_at_most())
+}
+
 /// The documents near one document, best first.
 #[pyclass(frozen, sequence, module = "resemblance")]
 pub(crate) struct Matches(pub(crate) resemblance::Matches);
@@ -233,6 +240,15 @@ impl Matches {
     #[getter]
     fn recall(&self) -> Option<f64> {
         self.0.recall()
+    }
+
+    /// How sure it is that no document within the bounds is missing: "truth", "estimate" or
+    /// "signature", which is what is meant to be within the bounds, and the probability with which a
+    /// document right at the bound is missed at most. `None` if nothing is certified, for example
+    /// because a budget left out candidates. For `nearest` the bound is the last document.
+    #[getter]
+    fn certainty(&self) -> Option<CertaintyTuple> {
+        certainty_tuple(self.0.certainty())
     }
 
     /// The documents that were searched: "candidates", "short buckets", or "scan" for all.

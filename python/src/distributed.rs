@@ -65,7 +65,7 @@ impl PairRule {
         by: Option<&str>,
         accept_lower_recall: bool,
     ) -> PyResult<Self> {
-        let bounds = bounds(py, threshold, max_distance, by, accept_lower_recall)?;
+        let bounds = bounds(py, threshold, max_distance, by, accept_lower_recall, None)?;
         let parts = &schema.get().parts;
         Ok(Self {
             parts: Arc::clone(parts),

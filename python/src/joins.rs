@@ -9,12 +9,12 @@ use numpy::PyArray1;
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyIterator, PyList};
-use resemblance::search::LeftOut;
+use resemblance::search::{Certainty, LeftOut};
 use resemblance::{Bounds, DocumentId, Error, Family, Phase, Snapshot};
 
 use crate::answers::{
-    Columns, Measures, are_texts, arrow_stream, arrow_table, dataclass_fields, key_values,
-    measures, numbers, row, with_measures,
+    CertaintyTuple, Columns, Measures, are_texts, arrow_stream, arrow_table, certainty_tuple,
+    dataclass_fields, key_values, measures, numbers, row, with_measures,
 };
 use crate::errors::OrRaise;
 use crate::keys::Key;
@@ -46,10 +46,11 @@ pub(crate) fn bounds(
     max_distance: Option<u32>,
     by: Option<&str>,
     accept_lower_recall: bool,
+    margin: Option<f64>,
 ) -> PyResult<Bounds> {
     let by = family(py, by)?;
     Ok(
-        given!(Bounds::new(), min_similarity: threshold, max_distance, by;
+        given!(Bounds::new(), min_similarity: threshold, max_distance, by, margin;
         accept_lower_recall if accept_lower_recall),
     )
 }
@@ -119,7 +120,7 @@ impl Pair {
 enum Found {
     Pairs(Vec<Pair>),
     Failed(Error),
-    End(LeftOut),
+    End(LeftOut, Certainty),
 }
 
 /// Iterates over near pairs while a thread finds them.
@@ -127,7 +128,8 @@ enum Found {
 pub(crate) struct Pairs {
     receiver: Mutex<Receiver<Found>>,
     ready: Mutex<VecDeque<Pair>>,
-    left_out: Mutex<Option<LeftOut>>,
+    /// What was left out, and how sure it is that no pair is missing, after the last pair.
+    end: Mutex<Option<(LeftOut, Certainty)>>,
     link: CallerLink,
     reporter: Mutex<Reporter>,
     search: Arc<Lease<PairSearch>>,
@@ -176,7 +178,7 @@ impl Pairs {
         Ok(Self {
             receiver: Mutex::new(receiver),
             ready: Mutex::default(),
-            left_out: Mutex::default(),
+            end: Mutex::default(),
             link,
             reporter: Mutex::new(Reporter::new(progress)),
             search: Lease::new(file, search),
@@ -204,7 +206,7 @@ impl Pairs {
             py.check_signals()?;
             let found = receive(py, &self.receiver, || self.report(py))?;
             self.report(py)?;
-            let is_over = lock(&self.left_out).is_some();
+            let is_over = lock(&self.end).is_some();
             if !is_over && !self.search.is_open() {
                 return Err(closed("the store of these pairs")).or_raise(py);
             }
@@ -212,7 +214,9 @@ impl Pairs {
                 None => return Ok(None),
                 Some(Found::Pairs(pairs)) => lock(&self.ready).extend(pairs),
                 Some(Found::Failed(error)) => return Err(error).or_raise(py),
-                Some(Found::End(left_out)) => *lock(&self.left_out) = Some(left_out),
+                Some(Found::End(left_out, certainty)) => {
+                    *lock(&self.end) = Some((left_out, certainty));
+                }
             }
         }
     }
@@ -245,7 +249,7 @@ fn send_pairs(
     }
     notify(&pairs);
     send(sender, Found::Pairs(batch), link);
-    Found::End(pairs.left_out())
+    Found::End(pairs.left_out(), pairs.certainty())
 }
 
 /// Sends unless the receiver no longer exists, or the thread must stop.
@@ -326,8 +330,17 @@ impl Pairs {
     /// pair was returned.
     #[getter]
     fn left_out<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let left_out = *lock(&self.left_out);
-        left_out.map(|it| left_out_object(py, it)).transpose()
+        let end = *lock(&self.end);
+        end.map(|(left_out, _)| left_out_object(py, left_out))
+            .transpose()
+    }
+
+    /// How sure it is that no pair is missing, as for `Matches`, or `None` before the last pair was
+    /// returned.
+    #[getter]
+    fn certainty(&self) -> Option<CertaintyTuple> {
+        let (_, certainty) = (*lock(&self.end))?;
+        certainty_tuple(certainty)
     }
 }
 
@@ -415,6 +428,7 @@ pub(crate) struct Clusters {
     sets: Vec<Vec<DocumentId>>,
     suspicious: Vec<(u64, u64, f64)>,
     left_out: LeftOut,
+    certainty: Certainty,
     snapshot: Arc<Lease<Snapshot>>,
 }
 
@@ -428,6 +442,7 @@ impl Clusters {
                 .map(|it| (it.first.get(), it.documents, it.share))
                 .collect(),
             left_out: clusters.left_out(),
+            certainty: clusters.certainty(),
             snapshot,
         }
     }
@@ -525,6 +540,12 @@ impl Clusters {
     #[getter]
     fn left_out<'py>(&self, py: Python<'py>) -> Report<'py> {
         left_out_object(py, self.left_out)
+    }
+
+    /// How sure it is that a pair links its documents, as for `Matches`.
+    #[getter]
+    fn certainty(&self) -> Option<CertaintyTuple> {
+        certainty_tuple(self.certainty)
     }
 
     fn __repr__(&self) -> String {

@@ -149,10 +149,12 @@ impl Reads {
     /// similarity and `max_distance` the maximum distance; both default to those of the schema.
     /// `by` selects which of them counts. `limit` is the maximum number of answers, and
     /// `payloads=True` reads payloads as well. A bound for which the index was not made is refused,
-    /// unless you set `accept_lower_recall`, or `scan` to compare every document. `filter` is a
-    /// `Filter`, which chooses the documents that can match.
+    /// unless you set `accept_lower_recall`, or `scan` to compare every document. `margin` accepts
+    /// estimates that many standard deviations below `threshold`; `certainty` of the answer then
+    /// holds for true similarities. `filter` is a `Filter`, which chooses the documents that can
+    /// match.
     #[pyo3(signature = (document=None, /, *, key=None, threshold=None, max_distance=None, by=None,
-        limit=None, payloads=false, accept_lower_recall=false, scan=false, probe_budget=None,
+        limit=None, payloads=false, accept_lower_recall=false, margin=None, scan=false, probe_budget=None,
         filter=None))]
     fn query(
         &self,
@@ -165,15 +167,15 @@ impl Reads {
         limit: Option<usize>,
         payloads: bool,
         accept_lower_recall: bool,
+        margin: Option<f64>,
         scan: bool,
         probe_budget: Option<u64>,
         filter: Option<&Bound<'_, Filter>>,
     ) -> PyResult<Matches> {
         let (snapshot, passing) = (self.snapshot(py)?, Passing::new(filter));
-        let bounds = bounds(py, threshold, max_distance, by, accept_lower_recall)?;
+        let bounds = bounds(py, threshold, max_distance, by, accept_lower_recall, margin)?;
         let ask = |query: resemblance::Query<'_>| {
-            let query =
-                given!(query.bounds(bounds), limit, probe_budget, filter: passing.filter.clone();
+            let query = given!(query.bounds(bounds), limit, probe_budget, filter: passing.filter.clone();
                     with_payloads if payloads);
             if scan {
                 query.scan().run()
@@ -203,7 +205,7 @@ impl Reads {
     /// faster than single calls of `query`. The parameters are those of `query`. `threads` is the
     /// number of threads, by default one for each core.
     #[pyo3(signature = (documents, *, threshold=None, max_distance=None, by=None, limit=None,
-        payloads=false, accept_lower_recall=false, probe_budget=None, filter=None, threads=None))]
+        payloads=false, accept_lower_recall=false, margin=None, probe_budget=None, filter=None, threads=None))]
     fn query_many(
         &self,
         py: Python<'_>,
@@ -214,12 +216,13 @@ impl Reads {
         limit: Option<usize>,
         payloads: bool,
         accept_lower_recall: bool,
+        margin: Option<f64>,
         probe_budget: Option<u64>,
         filter: Option<&Bound<'_, Filter>>,
         threads: Option<usize>,
     ) -> PyResult<Vec<Matches>> {
         let (reader, passing) = (self.snapshot(py)?, Passing::new(filter));
-        let bounds = bounds(py, threshold, max_distance, by, accept_lower_recall)?;
+        let bounds = bounds(py, threshold, max_distance, by, accept_lower_recall, margin)?;
         // A sweep through the buckets costs each thread about the same for few and for many.
         let mut batches = Batches::new(documents, threads)?.by_threads();
         let (threads, mut all) = (batches.threads, Vec::new());
@@ -369,7 +372,7 @@ impl Reads {
     /// The bounds are those of `query`. `max_bucket` limits how many documents of a bucket are
     /// compared, and `left_out` of the iterator reports what was not compared. `keys=False` does
     /// not read keys, which is faster. `arrays` and `to_arrow` of the iterator return columns.
-    #[pyo3(signature = (*, threshold=None, max_distance=None, by=None, accept_lower_recall=false,
+    #[pyo3(signature = (*, threshold=None, max_distance=None, by=None, accept_lower_recall=false, margin=None,
         threads=None, max_bucket=None, filter=None, keys=true, progress=None))]
     fn pairs(
         &self,
@@ -378,13 +381,14 @@ impl Reads {
         max_distance: Option<u32>,
         by: Option<&str>,
         accept_lower_recall: bool,
+        margin: Option<f64>,
         threads: Option<usize>,
         max_bucket: Option<usize>,
         filter: Option<&Bound<'_, Filter>>,
         keys: bool,
         progress: Callback,
     ) -> PyResult<Pairs> {
-        let bounds = bounds(py, threshold, max_distance, by, accept_lower_recall)?;
+        let bounds = bounds(py, threshold, max_distance, by, accept_lower_recall, margin)?;
         let (snapshot, features) = (self.snapshot(py)?, self.features.clone());
         let (join, passing) = (snapshot.pairs().bounds(bounds), Passing::new(filter));
         let join = given!(join, threads, max_bucket, filter: passing.filter.clone());
@@ -402,7 +406,7 @@ impl Reads {
     /// Finds the documents that near pairs link. Two documents are in one cluster if a chain of
     /// pairs connects them, so they may be far apart. Documents without a partner are in no
     /// cluster. The parameters are those of `pairs`.
-    #[pyo3(signature = (*, threshold=None, max_distance=None, by=None, accept_lower_recall=false,
+    #[pyo3(signature = (*, threshold=None, max_distance=None, by=None, accept_lower_recall=false, margin=None,
         threads=None, max_bucket=None, filter=None, progress=None))]
     fn clusters(
         &self,
@@ -411,17 +415,23 @@ impl Reads {
         max_distance: Option<u32>,
         by: Option<&str>,
         accept_lower_recall: bool,
+        margin: Option<f64>,
         threads: Option<usize>,
         max_bucket: Option<usize>,
         filter: Option<&Bound<'_, Filter>>,
         progress: Callback,
     ) -> PyResult<Clusters> {
-        let bounds = bounds(py, threshold, max_distance, by, accept_lower_recall)?;
+        let bounds = bounds(py, threshold, max_distance, by, accept_lower_recall, margin)?;
         let (snapshot, features) = (self.snapshot(py)?, self.features.clone());
         let (file, passing) = (Arc::clone(self.file()), Passing::new(filter));
         let filter = passing.filter.clone();
         let clusters = in_background(py, progress, move |link| {
-            let join = given!(snapshot.clusters().bounds(bounds), threads, max_bucket, filter);
+            let join = given!(
+                snapshot.clusters().bounds(bounds),
+                threads,
+                max_bucket,
+                filter
+            );
             let found = verify_exact(join, features)
                 .on_progress(link.callback())
                 .run()?;

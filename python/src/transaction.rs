@@ -9,8 +9,8 @@ use resemblance_corpus::verification::SketchedText;
 use crate::answers::{Matches, Novelty, Record, Upserted};
 use crate::batches::{Batch, Batches, Beside, signature_of};
 use crate::errors::invalid;
-use crate::joins::bounds;
 use crate::filter::{Filter, Passing};
+use crate::joins::bounds;
 use crate::keys::Key;
 use crate::lease::{Held, Lease, OpenFile};
 use crate::python::given;
@@ -360,7 +360,7 @@ impl Transaction {
 
     /// Returns the documents near one document, including documents of this transaction.
     #[pyo3(signature = (document, /, *, threshold=None, max_distance=None, by=None, limit=None,
-        payloads=false, accept_lower_recall=false, filter=None))]
+        payloads=false, accept_lower_recall=false, margin=None, filter=None))]
     fn query(
         &self,
         py: Python<'_>,
@@ -371,10 +371,11 @@ impl Transaction {
         limit: Option<usize>,
         payloads: bool,
         accept_lower_recall: bool,
+        margin: Option<f64>,
         filter: Option<&Bound<'_, Filter>>,
     ) -> PyResult<Matches> {
         let passing = Passing::new(filter);
-        let bounds = bounds(py, threshold, max_distance, by, accept_lower_recall)?;
+        let bounds = bounds(py, threshold, max_distance, by, accept_lower_recall, margin)?;
         let signature = signature_of(py, &self.schema, document)?;
         let found = self.with(py, |open| {
             let query = open.query(&signature).bounds(bounds);

@@ -97,6 +97,24 @@ def test_queries(store: rs.Store) -> None:
         store.query(documents[0], by="luck")  # type: ignore[arg-type]
 
 
+def test_answers_state_how_sure_they_are(store: rs.Store) -> None:
+    documents = texts(50)
+    store.insert_many(documents)
+    by_estimate = store.query(documents[0]).certainty
+    assert by_estimate is not None and by_estimate[0] == "estimate" and by_estimate[1] < 0.05
+    truly = store.query_many(documents[:1], margin=3.0)[0].certainty
+    assert truly is not None and truly[0] == "truth" and truly[1] < 0.06
+    assert store.nearest(documents[0], 2, min_recall=1.0).certainty == ("estimate", 0.0)
+    with pytest.raises(rs.InvalidParameterError):
+        store.query(documents[0], margin=11.0)
+    pairs = store.pairs(margin=1.0)
+    assert pairs.certainty is None  # before the last pair
+    list(pairs)
+    assert pairs.certainty is not None and pairs.certainty[0] == "truth"
+    clusters = store.clusters()
+    assert clusters.certainty is not None and clusters.certainty[0] == "estimate"
+
+
 def test_exact_similarities_decide_which_are_the_nearest(store: rs.Store) -> None:
     documents = texts(300)
     store.insert_many(documents)

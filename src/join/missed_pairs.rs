@@ -50,6 +50,7 @@ impl FamilySums {
 #[derive(Clone, Debug)]
 pub struct MissedPairs {
     minhash: MinHashSchema,
+    bound: f64,
     is_exact: bool,
     expected: f64,
     deviations: FamilySums,
@@ -58,11 +59,13 @@ pub struct MissedPairs {
 }
 
 impl MissedPairs {
-    /// Begins without pairs. `is_exact` means that the similarities are exact; otherwise they are
-    /// estimates, and the missed pairs are those of such estimates.
-    pub fn new(minhash: MinHashSchema, is_exact: bool) -> Self {
+    /// Begins without pairs, for those whose similarity is at least `bound`. `is_exact` means that
+    /// similarities are exact. Otherwise they are estimates, and the missed pairs are those with
+    /// such estimates.
+    pub fn new(minhash: MinHashSchema, bound: f64, is_exact: bool) -> Self {
         Self {
             minhash,
+            bound,
             is_exact,
             expected: 0.0,
             deviations: FamilySums::default(),
@@ -70,8 +73,12 @@ impl MissedPairs {
         }
     }
 
-    /// Adds a pair that was found.
+    /// Adds a pair that was found. A less similar one, which only its distance is near, has no part
+    /// in the estimate.
     pub fn add(&mut self, a: u64, b: u64, similarity: f64) {
+        if similarity < self.bound {
+            return;
+        }
         let minhash = self.minhash;
         let by_similarity = || 1.0 - minhash.probability(similarity);
         let missed = match self.is_exact {

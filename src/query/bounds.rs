@@ -225,7 +225,7 @@ impl Bounds {
     /// ```
     /// # use resemblance::{Bounds, MinHash, Schema};
     /// let schema = Schema::builder().minhash(MinHash::new(128).threshold(0.8).recall(0.99)).build()?;
-    /// let certainty = Bounds::new().margin(3.0).certainty(&schema)?;
+    /// let certainty = Bounds::new().margin(3.0).certainty(&schema, false)?;
     /// assert_eq!(certainty.about(), Some("truth"));
     /// assert!(certainty.missed_at_most() < Some(0.011));
     /// # Ok::<(), resemblance::Error>(())
@@ -237,13 +237,13 @@ impl Bounds {
     }
 
     /// Returns how sure a search within these bounds is that it misses no document, in a store with
-    /// this schema, unless something ends the search early. The sets of an exact store decide
-    /// there, and estimates in other stores.
+    /// this schema, unless something ends the search early. Exact similarities decide if the search
+    /// `verifies` each candidate, or if the schema is exact. Otherwise estimates decide.
     ///
     /// ```
     /// # use resemblance::{Bounds, MinHash, Schema, search::Certainty};
     /// let schema = Schema::builder().minhash(MinHash::new(128).threshold(0.8)).build()?;
-    /// let certainty = Bounds::new().certainty(&schema)?;
+    /// let certainty = Bounds::new().certainty(&schema, false)?;
     /// assert!(matches!(certainty, Certainty::Estimate { missed_at_most } if missed_at_most < 0.05));
     /// # Ok::<(), resemblance::Error>(())
     /// ```
@@ -251,10 +251,9 @@ impl Bounds {
     /// # Errors
     ///
     /// [`Error::InvalidParameter`] for bounds outside the schema.
-    pub fn certainty(&self, schema: &Schema) -> Result<Certainty> {
-        let basis = self
-            .resolve(schema, false)?
-            .basis(schema, schema.is_exact());
+    pub fn certainty(&self, schema: &Schema, verifies: bool) -> Result<Certainty> {
+        let is_exact = verifies || schema.is_exact();
+        let basis = self.resolve(schema, false)?.basis(schema, is_exact);
         Ok(basis.certainty())
     }
 
@@ -419,7 +418,13 @@ impl ResolvedBounds {
             // Tables have every signature within the distance.
             (None, _) => CertaintyBasis::COMPLETE,
             (Some(_), true) => CertaintyBasis::Known(Certainty::Truth {
-                missed_at_most: self.recall.map_or(0.0, |recall| 1.0 - recall),
+                missed_at_most: match self.recall {
+                    // Only equal sets are certain, whatever is lost to rounding.
+                    Some(recall) if self.min_similarity < Some(1.0) => {
+                        f64::EPSILON.max(1.0 - recall)
+                    }
+                    _ => 0.0,
+                },
             }),
             (Some((minhash, similarity)), false) => CertaintyBasis::Estimates {
                 banding: self.recall.map(|_| minhash.banding()),

@@ -35,7 +35,11 @@ const DEFAULT_MIN_RECALL: f64 = 0.9;
 ///    rows of a band, or the first blocks of a table's prefix. The stage uses the same lanes, so it
 ///    takes no space on disk. It is skipped if it would have to look up more than a sixteenth of
 ///    the store;
-/// 3. a [scan](crate::search::Scope::Scan) of all signatures, which finds the `n` nearest with certainty.
+/// 3. a [scan](crate::search::Scope::Scan) of all signatures, which finds the `n` nearest by their
+///    signatures; in an [exact](crate::SchemaBuilder::exact) store, by their sets.
+///
+/// Estimates decide unless the store is exact or you [verify](Self::verify): a document that is truly
+/// nearer may have a lower estimate. [`Matches::certainty`] states what is certain.
 ///
 /// ```
 /// # use resemblance::{Family, MinHash, Schema, Store, Text};
@@ -49,7 +53,7 @@ const DEFAULT_MIN_RECALL: f64 = 0.9;
 /// assert_eq!(keys, ["a b c d e f g h", "a b c d w x y z"]);
 /// assert!(nearest.recall() >= Some(0.9));
 ///
-/// // Of MinHash values, and certainly the nearest.
+/// // Certainly the nearest by their MinHash values.
 /// let snapshot = store.snapshot()?;
 /// let nearest = snapshot.nearest(&page, 2).by(Family::MinHash).min_recall(1.0).run()?;
 /// assert_eq!(nearest.recall(), Some(1.0));

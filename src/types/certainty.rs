@@ -26,7 +26,7 @@ use resemblance_sketch::sketch::ValueLayout;
 /// let exact = Store::in_memory(schema.exact().build()?)?;
 /// let answer = exact.snapshot()?.query(&exact.sketch_text(page)?).run()?;
 /// assert!(matches!(answer.certainty(), Certainty::Truth { missed_at_most } if missed_at_most < 0.01));
-/// println!("{}", answer.certainty());
+/// println!("a document {}", answer.certainty());
 /// # Ok::<(), resemblance::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -93,22 +93,28 @@ impl Certainty {
     }
 }
 
-/// Prints for example "truly within the bound, missed with probability 0.0469 at most".
+/// Prints what follows "a document": "is missed with probability 0.0469 at most if its true
+/// similarity is within the bound".
 impl fmt::Display for Certainty {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let within = match self {
-            Self::Truth { .. } => "truly within the bound",
-            Self::Estimate { .. } => "within the bound by its estimate",
-            Self::Signature { .. } => "within the bound by its signature",
-            Self::Uncertified => return f.write_str("not certified"),
+        let condition = match self {
+            Self::Truth { .. } => "its true similarity is within the bound",
+            Self::Estimate { .. } => "its estimate is within the bound",
+            Self::Signature { .. } => "its signature is within the bounds",
+            Self::Uncertified => "",
         };
-        let missed = self.missed_at_most().unwrap_or(1.0);
-        // Rounded up, so that it is true as it is printed.
-        write!(
-            f,
-            "{within}, missed with probability {:.4} at most",
-            (missed * 1e4).ceil() / 1e4
-        )
+        match self.missed_at_most() {
+            None => f.write_str("is not certified to be found"),
+            Some(0.0) => write!(f, "is certainly found if {condition}"),
+            // Rounded up, so that the printed number is true as well.
+            Some(missed) => {
+                let missed = (missed * 1e4).ceil() / 1e4;
+                write!(
+                    f,
+                    "is missed with probability {missed:.4} at most if {condition}"
+                )
+            }
+        }
     }
 }
 

@@ -10,6 +10,7 @@ mod default_seed;
 mod exact_stores;
 mod fingerprints;
 mod many_seeds;
+mod promised;
 mod stored;
 mod theory;
 mod verified;

@@ -87,7 +87,7 @@ enum ByOption {
     Both,
 }
 
-/// The option for the family that decides.
+/// The options for what decides: the family, and how far an estimate may be off.
 #[derive(Clone, Copy, Debug, Default, Args)]
 #[command(next_help_heading = "Bounds")]
 pub(crate) struct ByOptions {
@@ -95,16 +95,24 @@ pub(crate) struct ByOptions {
     /// --near, or of the store]
     #[arg(long, value_name = "FAMILY")]
     by: Option<ByOption>,
+    /// Accept estimates from Z standard deviations below the threshold, 0 to 10, so that fewer documents truly at it are
+    /// missed. The results then also hold some that are less similar. Exact similarities are compared with the threshold
+    /// itself [default: 0]
+    #[arg(long, value_name = "Z")]
+    margin: Option<f64>,
 }
 
 impl ByOptions {
-    /// True if a family was given.
+    /// True if an option was given.
     pub(crate) fn is_given(self) -> bool {
-        self.by.is_some()
+        self.by.is_some() || self.margin.is_some()
     }
 
     /// An error if a family is to decide that the signatures do not have.
     pub(crate) fn must_suit(self, schema: &Schema) -> Result<()> {
+        if self.margin.is_some() && schema.minhash().is_none() {
+            return Err(Failure::usage("--margin: the schema has no MinHash"));
+        }
         let Some(by) = self.by else {
             return Ok(());
         };
@@ -130,7 +138,7 @@ impl ByOptions {
         )
     }
 
-    /// The bounds with the family that decides.
+    /// The bounds with what decides.
     pub(crate) fn apply(self, bounds: Bounds) -> Bounds {
         let by = self.by.map(|by| match by {
             ByOption::Minhash => Family::MinHash,
@@ -138,7 +146,11 @@ impl ByOptions {
             ByOption::Any => Family::Any,
             ByOption::Both => Family::Both,
         });
-        Bounds { by, ..bounds }
+        Bounds {
+            by,
+            margin: self.margin.unwrap_or(0.0),
+            ..bounds
+        }
     }
 }
 

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use resemblance::report::JoinEstimate;
-use resemblance::search::{LeftOut, SuspiciousCluster};
-use resemblance::{Bounds, Clusters, Join};
+use resemblance::search::{Certainty, LeftOut, SuspiciousCluster};
+use resemblance::{Bounds, Clusters, Join, MissedPairs, Schema};
 
 use super::context::Context;
 use crate::failure::Result;
@@ -211,6 +211,37 @@ pub(crate) fn print_left_out(context: &Context, left_out: LeftOut) {
              compared with the first ones only, and {pairs} pairs were not compared"
         ));
     }
+}
+
+/// Returns the pairs that a run with these bounds is expected to miss, before any is found. Returns
+/// `None` if nothing is missed for want of a shared band.
+pub(crate) fn missed_pairs(schema: &Schema, bounds: Bounds, is_exact: bool) -> Option<MissedPairs> {
+    let certainty = bounds.certainty(schema, is_exact).ok()?;
+    let minhash = schema
+        .minhash()
+        .filter(|_| certainty.about() != Some("signature"))?;
+    let bound = bounds.min_similarity.unwrap_or(minhash.threshold());
+    Some(MissedPairs::new(minhash, bound, is_exact))
+}
+
+/// Prints how sure a run is that it finds a pair or a document, and how many it is expected to have
+/// missed, if that was counted.
+pub(crate) fn print_certainty(
+    context: &Context,
+    subject: &str,
+    certainty: Certainty,
+    missed: Option<&MissedPairs>,
+) {
+    let mut message = format!("{subject} {certainty}");
+    if let Some(missed) = missed.filter(|_| certainty != Certainty::Uncertified) {
+        let (least, most) = missed.interval();
+        // A run that hardly misses any says nothing about them.
+        if most >= 1.0 {
+            let (expected, least, most) = (missed.expected(), least.floor(), most.ceil());
+            message += &format!("; about {expected:.1} were missed, probably {least} to {most}");
+        }
+    }
+    context.note(message);
 }
 
 /// Warns of a cluster that is too large to be believed; `key` is its first member's.

@@ -35,7 +35,8 @@ pub(crate) use documents::{
 pub(crate) use interrupt::{INTERRUPT, Interrupt};
 pub(crate) use job::Job;
 pub(crate) use joins::{
-    JoinProduct, JoinProgress, limited, prepare_join, print_left_out, print_suspicious,
+    JoinProduct, JoinProgress, limited, missed_pairs, prepare_join, print_certainty,
+    print_left_out, print_suspicious,
 };
 pub(crate) use positions::BitList;
 pub(crate) use sampling::{SampleSource, read_sample, weighed, with_tf_idf};

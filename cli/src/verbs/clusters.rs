@@ -4,14 +4,14 @@ use std::path::PathBuf;
 
 use clap::Args;
 use resemblance::Clusters;
-use resemblance::search::{LeftOut, SuspiciousCluster};
+use resemblance::search::{Certainty, LeftOut, SuspiciousCluster};
 use resemblance_corpus::verification::verify_exact;
 
 use crate::failure::{Outcome, Result};
 use crate::options::{FilterOptions, FormatOptions, JoinOptions, ReadOptions};
 use crate::output::{Column, ColumnKind, PairSorter, Results, SortedPairs, UnsortedPair};
 use crate::session::{
-    Context, JoinProduct, Subject, prepare_join, print_left_out, print_suspicious,
+    Context, JoinProduct, Subject, prepare_join, print_certainty, print_left_out, print_suspicious,
 };
 use resemblance::invariant::bug;
 
@@ -49,6 +49,7 @@ struct FoundClusters {
     members: u64,
     left_out: LeftOut,
     suspicious: Vec<SuspiciousCluster>,
+    certainty: Certainty,
 }
 
 pub(crate) fn clusters(context: &Context, arguments: &ClustersArguments) -> Result<Outcome> {
@@ -86,6 +87,7 @@ pub(crate) fn clusters(context: &Context, arguments: &ClustersArguments) -> Resu
     }
     results.finish()?;
     print_left_out(context, found.left_out);
+    print_certainty(context, "a pair", found.certainty, None);
     for cluster in &found.suspicious {
         let key = subject.documents.key(cluster.first)?;
         print_suspicious(context, cluster, key.as_deref());
@@ -118,5 +120,6 @@ fn sort(mut found: Clusters, mut sorter: PairSorter) -> Result<FoundClusters> {
         members,
         left_out: found.left_out(),
         suspicious: found.suspicious().to_vec(),
+        certainty: found.certainty(),
     })
 }

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use resemblance::Pairs;
-use resemblance::search::LeftOut;
+use resemblance::search::{Certainty, LeftOut};
+use resemblance::{MissedPairs, Pairs};
 use resemblance_corpus::verification::verify_exact;
 
 use crate::failure::{Outcome, Result};
@@ -12,7 +12,10 @@ use crate::options::{FilterOptions, FormatOptions, JoinOptions, ReadOptions, sim
 use crate::output::{
     Column, ColumnKind, PairSorter, Results, SortedPairs, UnsortedPair, Value, nearness_columns,
 };
-use crate::session::{Context, JoinProduct, JoinProgress, Subject, prepare_join, print_left_out};
+use crate::session::{
+    Context, JoinProduct, JoinProgress, Subject, missed_pairs, prepare_join, print_certainty,
+    print_left_out,
+};
 
 /// List all near-duplicate pairs of a store or a corpus
 ///
@@ -62,11 +65,17 @@ pub(crate) fn pairs(context: &Context, arguments: &PairsArguments) -> Result<Out
         prepare_join(context, passing, subject.bounds, limits, JoinProduct::Pairs)?;
     let sorter = documents.pair_sorter(context).ordering_documents();
     let mut progress = joining.display("finding pairs", context.messages.quiet);
-    let (rows, left_out) = context.interrupt.while_working(&mut progress, move || {
-        sorted_pairs(verify_exact(join, features).run()?, sorter, &joining)
+    let is_exact = subject.features.is_some() || documents.schema().is_exact();
+    let missed = missed_pairs(documents.schema(), subject.bounds, is_exact);
+    let found = context.interrupt.while_working(&mut progress, move || {
+        sorted_pairs(
+            verify_exact(join, features).run()?,
+            sorter,
+            missed,
+            &joining,
+        )
     })?;
 
-    let is_exact = subject.features.is_some() || subject.documents.schema().is_exact();
     let name = similarity_name(is_exact);
     let [similarity, distance] = nearness_columns(subject.documents.schema(), name);
     let columns = vec![
@@ -77,7 +86,7 @@ pub(crate) fn pairs(context: &Context, arguments: &PairsArguments) -> Result<Out
     ];
     let mut results = Results::new(arguments.format.layout(), columns)?;
     let mut count = 0_u64;
-    for row in rows {
+    for row in found.rows {
         let row = row?;
         context.interrupt.check()?;
         results.row(&[
@@ -89,19 +98,31 @@ pub(crate) fn pairs(context: &Context, arguments: &PairsArguments) -> Result<Out
         count += 1;
     }
     results.finish()?;
-    print_left_out(context, left_out);
+    print_left_out(context, found.left_out);
+    print_certainty(context, "a pair", found.certainty, found.missed.as_ref());
     context.note(format!("{count} pairs"));
     Ok(Outcome::found(count > 0))
+}
+
+struct FoundPairs {
+    rows: SortedPairs,
+    left_out: LeftOut,
+    certainty: Certainty,
+    missed: Option<MissedPairs>,
 }
 
 fn sorted_pairs(
     mut pairs: Pairs,
     mut sorter: PairSorter,
+    mut missed: Option<MissedPairs>,
     joining: &JoinProgress,
-) -> Result<(SortedPairs, LeftOut)> {
+) -> Result<FoundPairs> {
     while let Some(pair) = pairs.next() {
         let pair = pair?;
         joining.add_pair(pairs.lanes_read());
+        if let Some((missed, similarity)) = missed.as_mut().zip(pair.similarity) {
+            missed.add(pair.a.get(), pair.b.get(), similarity);
+        }
         sorter.push(UnsortedPair {
             a: pair.a,
             b: pair.b,
@@ -109,5 +130,10 @@ fn sorted_pairs(
             distance: pair.distance,
         })?;
     }
-    Ok((sorter.finish()?, pairs.left_out()))
+    Ok(FoundPairs {
+        rows: sorter.finish()?,
+        left_out: pairs.left_out(),
+        certainty: pairs.certainty(),
+        missed,
+    })
 }

@@ -397,16 +397,12 @@ fn explain(context: &Context, question: &Question, matches: &Matches) {
         _ => "candidates were compared",
     };
     let subject = match question.goal {
-        QueryGoal::Matches => "a pair right at the bound",
-        QueryGoal::Nearest(_) => "a document as near as the last one",
-        QueryGoal::Within { .. } => "a document at the distance --within",
+        QueryGoal::Matches => "a document",
+        QueryGoal::Nearest(_) => "with the last one as the bound, a document",
+        QueryGoal::Within { .. } => "with --within as the bound, a document",
     };
-    let recall = match matches.recall() {
-        Some(recall) => format!("; {subject} is found with probability {recall:.3}"),
-        None => String::new(),
-    };
-    let count = matches.candidates();
-    context.detail(format!("{scope}: {count}{recall}"));
+    let (count, certainty) = (matches.candidates(), matches.certainty());
+    context.detail(format!("{scope}: {count}; {subject} {certainty}"));
     explain_nearest(context, question, matches);
     if let Some(beyond) = matches.budget_exceeded() {
         context.note(format!(

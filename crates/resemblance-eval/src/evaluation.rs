@@ -116,7 +116,8 @@ impl Evaluation {
 
     /// Makes [`run`](Self::run) also count the candidates with the seeds from 1 to `seeds`, from
     /// signatures with that seed and the schema's bands. Sketches each document `seeds` times, and
-    /// calls `on_document` before each. It takes 8 bytes for each document, seed and band.
+    /// calls `on_document` before each. It takes 8 bytes for each document, seed and band, and the
+    /// bytes of a signature for each document and seed.
     ///
     /// # Errors
     ///

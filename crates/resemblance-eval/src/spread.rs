@@ -10,23 +10,33 @@ use crate::tally::ComparedDocument;
 /// The range of similarity above the threshold to which the promised recall refers.
 const JUST_ABOVE: f64 = 0.05;
 
-/// The band codes of all documents of a sample, for the seeds from 1.
+/// The band codes and values of all documents of a sample, for the seeds from 1.
 struct SeedCodes {
     bands: usize,
     seeds: usize,
     /// The codes of each document with each seed.
     codes: Vec<u64>,
+    /// The values of each document with each seed, as a store keeps them.
+    values: Vec<Vec<u8>>,
+}
+
+/// A pair as it is with one seed.
+struct SeedOutcome {
+    is_candidate: bool,
+    /// True if the estimate reaches the threshold.
+    is_within: bool,
 }
 
 impl SeedCodes {
-    fn of(&self, document: usize) -> Result<impl Iterator<Item = &[u64]>> {
+    fn of(&self, document: usize) -> Result<impl Iterator<Item = (&[u64], &Vec<u8>)>> {
         let length = self.bands * self.seeds;
         let of_document = document * length..(document + 1) * length;
         let codes = self
             .codes
             .get(of_document)
             .or_bug("a document of a pair has no codes")?;
-        Ok(codes.chunks_exact(self.bands))
+        let values = self.values.iter().skip(document * self.seeds);
+        Ok(codes.chunks_exact(self.bands).zip(values))
     }
 }
 
@@ -74,6 +84,10 @@ pub struct RecallSpread {
     pub own: u64,
     /// The number of pairs that are candidates with each seed from 1.
     pub found: Vec<u64>,
+    /// The number of pairs whose estimate reaches the threshold with each seed.
+    pub within: Vec<u64>,
+    /// The number of pairs that are both, and so would be returned, with each seed.
+    pub returned: Vec<u64>,
     expected: f64,
     variances: f64,
     /// The deviations of the pairs.
@@ -88,6 +102,8 @@ impl RecallSpread {
             pairs: 0,
             own: 0,
             found: vec![0; seeds],
+            within: vec![0; seeds],
+            returned: vec![0; seeds],
             expected: 0.0,
             variances: 0.0,
             families: FamilySums::default(),
@@ -168,15 +184,19 @@ impl RecallSpread {
         self.families.totals().len() as u64
     }
 
-    fn add(&mut self, pair: (u64, u64), probability: f64, is_own: bool, shared: &[bool]) {
+    fn add(&mut self, pair: (u64, u64), probability: f64, is_own: bool, outcomes: &[SeedOutcome]) {
         let variance = probability * (1.0 - probability);
         self.pairs += 1;
         self.own += u64::from(is_own);
         self.expected += probability;
         self.variances += variance;
         self.families.add(pair.0, pair.1, variance.sqrt());
-        for (found, is_shared) in self.found.iter_mut().zip(shared) {
-            *found += u64::from(*is_shared);
+        let counts = self.found.iter_mut().zip(&mut self.within);
+        let counts = counts.zip(&mut self.returned);
+        for (((found, within), returned), outcome) in counts.zip(outcomes) {
+            *found += u64::from(outcome.is_candidate);
+            *within += u64::from(outcome.is_within);
+            *returned += u64::from(outcome.is_candidate && outcome.is_within);
         }
     }
 }
@@ -210,7 +230,7 @@ impl SeedRecall {
             .of_value_bits(minhash.layout().bits());
         let sketchers = (1..=seeds).map(|seed| schema.minhash_sketcher(seed).map_err(Error::from));
         let sketchers: Vec<_> = sketchers.collect::<Result<_>>()?;
-        let mut codes = Vec::new();
+        let (mut codes, mut values) = (Vec::new(), Vec::new());
         for hashes in features {
             for sketcher in &sketchers {
                 on_document()?;
@@ -219,6 +239,9 @@ impl SeedRecall {
                     .map_err(Error::from)?;
                 let rows = signature.rows(Some(minhash.layout()));
                 lanes.band_codes(&rows, &mut codes).map_err(Error::from)?;
+                let mut bytes = Vec::new();
+                signature.encode_values(minhash.layout(), &mut bytes);
+                values.push(bytes);
             }
         }
         let threshold = minhash.threshold();
@@ -229,6 +252,7 @@ impl SeedRecall {
                 bands: minhash.bands().into(),
                 seeds,
                 codes,
+                values,
             },
             minhash,
             spreads: below
@@ -243,6 +267,8 @@ impl SeedRecall {
     /// Counts the pairs of a document.
     pub(super) fn add(&mut self, compared: &ComparedDocument<'_>) -> Result<()> {
         let document = compared.document;
+        let layout = self.minhash.layout();
+        let least = layout.min_agreement(self.minhash.threshold());
         for partner in compared.exact {
             if partner.similarity < self.minhash.threshold() {
                 continue;
@@ -251,8 +277,12 @@ impl SeedRecall {
                 .codes
                 .of(partner.document)?
                 .zip(self.codes.of(document)?);
-            let shares = |(a, b): (&[u64], &[u64])| a.iter().zip(b).any(|(a, b)| a == b);
-            let shared: Vec<bool> = both.map(shares).collect();
+            let outcomes: Vec<SeedOutcome> = both
+                .map(|(a, b)| SeedOutcome {
+                    is_candidate: a.0.iter().zip(b.0).any(|(a, b)| a == b),
+                    is_within: layout.agreement(a.1, b.1) >= least,
+                })
+                .collect();
             let is_own = compared
                 .candidates
                 .binary_search_by_key(&partner.document, |c| c.document)
@@ -261,7 +291,7 @@ impl SeedRecall {
             let pair = (partner.document as u64, document as u64);
             for spread in &mut self.spreads {
                 if spread.holds(partner.similarity) {
-                    spread.add(pair, probability, is_own, &shared);
+                    spread.add(pair, probability, is_own, &outcomes);
                 }
             }
         }

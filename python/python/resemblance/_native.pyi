@@ -218,6 +218,8 @@ class Matches(Sequence[Match]):
     @property
     def recall(self) -> float | None: ...
     @property
+    def certainty(self) -> tuple[Literal["truth", "estimate", "signature"], float] | None: ...
+    @property
     def scope(self) -> Literal["candidates", "short buckets", "scan"]: ...
     @property
     def candidates(self) -> int: ...
@@ -308,6 +310,8 @@ class Pairs(Iterator[Pair]):
     def to_arrow(self) -> Any: ...
     @property
     def left_out(self) -> LeftOut | None: ...
+    @property
+    def certainty(self) -> tuple[Literal["truth", "estimate", "signature"], float] | None: ...
 
 @final
 class Cluster(Sequence[int]):
@@ -340,6 +344,8 @@ class Clusters(Sequence[Cluster]):
     def suspicious(self) -> list[tuple[int, int, float]]: ...
     @property
     def left_out(self) -> LeftOut: ...
+    @property
+    def certainty(self) -> tuple[Literal["truth", "estimate", "signature"], float] | None: ...
     def __len__(self) -> int: ...
     def index(self, value: object, start: int = 0, stop: int | None = None) -> int: ...
     def count(self, value: object) -> int: ...
@@ -384,6 +390,7 @@ class _Reads:
         limit: int | None = None,
         payloads: bool = False,
         accept_lower_recall: bool = False,
+        margin: float | None = None,
         scan: bool = False,
         probe_budget: int | None = None,
         filter: Filter | None = None,
@@ -398,6 +405,7 @@ class _Reads:
         limit: int | None = None,
         payloads: bool = False,
         accept_lower_recall: bool = False,
+        margin: float | None = None,
         probe_budget: int | None = None,
         filter: Filter | None = None,
         threads: int | None = None,
@@ -451,6 +459,7 @@ class _Reads:
         max_distance: int | None = None,
         by: _By | None = None,
         accept_lower_recall: bool = False,
+        margin: float | None = None,
         threads: int | None = None,
         max_bucket: int | None = None,
         filter: Filter | None = None,
@@ -464,6 +473,7 @@ class _Reads:
         max_distance: int | None = None,
         by: _By | None = None,
         accept_lower_recall: bool = False,
+        margin: float | None = None,
         threads: int | None = None,
         max_bucket: int | None = None,
         filter: Filter | None = None,
@@ -737,6 +747,7 @@ class Transaction(_Writes):
         limit: int | None = None,
         payloads: bool = False,
         accept_lower_recall: bool = False,
+        margin: float | None = None,
         filter: Filter | None = None,
     ) -> Matches: ...
     def get(self, key: _Key) -> Record | None: ...

@@ -4,7 +4,8 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use resemblance::Collected;
-use resemblance::{Document, Error, Match, Novelty, Signature};
+use resemblance::search::Certainty;
+use resemblance::{Document, Error, Match, MissedPairs, Novelty, Signature};
 use resemblance_corpus::dedup::{DedupPolicy, Deduplicator, Duplicate, duplicates};
 use resemblance_corpus::verification::{FeatureSets, SketchedText};
 
@@ -15,7 +16,7 @@ use crate::output::{Evidence, FeatureShares, Survivor, SurvivorPlace};
 use crate::session::{
     BitList, Building, Context, CorpusDocuments, DOCUMENTS_TOGETHER, DocumentTally, Job,
     JobContent, JobValue, JoinProduct, JoinProgress, MAX_HELD_BYTES, ReadDocument, deduplicator,
-    prepare_join, print_left_out, print_suspicious, temporary_name,
+    missed_pairs, prepare_join, print_certainty, print_left_out, print_suspicious, temporary_name,
 };
 use resemblance::invariant::{at, bug};
 use resemblance_corpus::{Corpus, CorpusDocument, ReadTotals};
@@ -64,6 +65,8 @@ pub(in crate::verbs) fn decide(
         kept: BitList::default(),
         dropped: BitList::default(),
         tally,
+        missed: missed_pairs(&basis.schema, choices.join_bounds(), basis.is_exact),
+        is_left_out: false,
     };
     let documents = decision.read(job)?;
     let totals = match (choices.survivors.policy, &choices.survivors.keep) {
@@ -72,6 +75,7 @@ pub(in crate::verbs) fn decide(
         }
         _ => decision.all_together(documents)?,
     };
+    decision.print_certainty()?;
     Ok(DecidedDocuments {
         kept: decision.kept,
         dropped: decision.dropped,
@@ -157,9 +161,32 @@ struct Decision<'a> {
     kept: BitList,
     dropped: BitList,
     tally: DocumentTally,
+    /// The expected number of near-duplicates that are missed, from those that are dropped.
+    missed: Option<MissedPairs>,
+    /// True if a limited bucket left documents out.
+    is_left_out: bool,
 }
 
 impl Decision<'_> {
+    fn print_certainty(&self) -> Result<()> {
+        let (tally, basis) = (&self.tally, self.basis);
+        let is_open = self.is_left_out || tally.budget_exceeded + tally.estimated > 0;
+        let certainty = match is_open {
+            true => Certainty::Uncertified,
+            false => self
+                .choices
+                .join_bounds()
+                .certainty(&basis.schema, basis.is_exact)?,
+        };
+        print_certainty(
+            self.context,
+            "a near-duplicate",
+            certainty,
+            self.missed.as_ref(),
+        );
+        Ok(())
+    }
+
     /// Begins to read the documents, and to look them up in the other store if there is one.
     fn read(&self, job: Option<Arc<Job>>) -> Result<CorpusDocuments<SketchedDocument>> {
         let (context, choices) = (self.context, self.choices);
@@ -268,6 +295,14 @@ impl Decision<'_> {
         self.tally.equal += u64::from(survivor.evidence == Evidence::Equal);
         let is_estimated = self.basis.is_exact && survivor.evidence == Evidence::Estimate;
         self.tally.estimated += u64::from(is_estimated);
+        if let Some((missed, similarity)) = self.missed.as_mut().zip(survivor.similarity) {
+            let other = match survivor.place {
+                SurvivorPlace::Corpus(other) => other,
+                // Documents of the store are numbered from the other end.
+                SurvivorPlace::Store(id) => !id,
+            };
+            missed.add(number, other, similarity);
+        }
         (self.on_drop)(DroppedRecord {
             number,
             key,
@@ -423,6 +458,7 @@ impl Decision<'_> {
             Ok(duplicates(followed, policy, &preference, features)?)
         })?;
         print_left_out(context, duplicates.left_out());
+        self.is_left_out = !duplicates.left_out().is_empty();
         for cluster in duplicates.suspicious() {
             let Some(first) = collected.get_id(cluster.first)? else {
                 return Err(bug("a cluster of no documents").into());

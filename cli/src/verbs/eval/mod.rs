@@ -33,7 +33,8 @@ use resemblance_corpus::ContentRule;
 /// of all pairs of --min or more, which an inverted index of the features (hashes of 64 bits) finds. SimHash is
 /// compared with the distances of all pairs. tsv and jsonl have one measure per line: section, item, measure, value.
 /// Sections: minhash (the whole), exact (by tenths of the exact similarity), estimate (by tenths of the estimate),
-/// missed (pairs that should have been returned), seeds (recall of the candidates with other seeds), distance and
+/// missed (pairs that should have been returned), seeds (recall of the candidates with other seeds), promise
+/// (the probability of missing a pair right at the threshold, and the share missed just above it), distance and
 /// within (SimHash), and families (with both: the pairs that MinHash alone, SimHash alone, both and any return).
 ///
 /// The features of the documents must fit into --memory. A sample of a share s of the documents has a share s² of the
@@ -70,7 +71,7 @@ pub(crate) struct EvalArguments {
     /// Compare the error and time of several kinds and sizes of signatures instead
     #[arg(long)]
     compare: bool,
-    /// Number of seeds, from 1, whose recall (with --compare, error) is compared [default: 8, with --compare 4]
+    /// Number of seeds, from 1, whose recall (with --compare, error) is compared [default: 20, with --compare 4]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000))]
     seeds: Option<u64>,
     /// Draw charts into this folder
@@ -268,14 +269,16 @@ fn nothing_to_estimate(arguments: &EvalArguments) -> String {
 
 /// Returns the number of seeds whose recall is compared.
 fn recall_seeds(arguments: &EvalArguments) -> u64 {
-    arguments.seeds.unwrap_or(8)
+    arguments.seeds.unwrap_or(20)
 }
 
 fn read(context: &Context, arguments: &EvalArguments, schema: &Schema) -> Result<DocumentSample> {
     // Cut values take their 32 bits in memory.
     let value_bytes = |m: MinHashSchema| u64::from(m.value_bits().max(32) / 8);
     let values_bytes = |m: MinHashSchema| value_bytes(m) * u64::from(m.values());
-    let code_bytes = |m: MinHashSchema| 8 * u64::from(m.bands()) * recall_seeds(arguments);
+    let code_bytes = |m: MinHashSchema| {
+        (8 * u64::from(m.bands()) + m.layout().size_bytes() as u64) * recall_seeds(arguments)
+    };
     let minhash_bytes = |m| values_bytes(m) + code_bytes(m);
     let own_bytes = 16 + schema.minhash().map_or(0, minhash_bytes);
     let signature_bytes = match &arguments.figures {
@@ -354,6 +357,7 @@ fn report(
         )?);
         if !evaluation.seeds().is_empty() {
             found.push(sections::seed_section(evaluation.seeds()));
+            found.extend(sections::promise_section(evaluation));
         }
         drawn.extend(minhash_charts(tally));
     }

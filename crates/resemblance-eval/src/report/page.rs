@@ -134,18 +134,22 @@ impl ReportPage<'_> {
         match self.found.schema().minhash() {
             None => out.push_str(" All pairs within the distance are found.</p>\n"),
             Some(minhash) => {
+                let estimates = match self.likeness() {
+                    "similarity" => "",
+                    _ => " About half of the pairs right at the threshold have a lower estimate.",
+                };
                 let bands = format!("{} bands of {} rows", minhash.bands(), minhash.rows());
                 let mut chart = Chart::new(
                     bands,
                     ChartAxis::share("Jaccard similarity"),
-                    ChartAxis::share("probability that a pair is found"),
+                    ChartAxis::share("probability that a pair is compared"),
                 );
                 chart.curve("by MinHash", |similarity| minhash.probability(similarity));
                 chart.upright("threshold", minhash.threshold());
                 let _ = writeln!(
                     out,
-                    " A pair at the threshold of {} is found with a probability of {:.1} %, a more similar pair \
-                     with a higher one.</p>\n<figure>\n{}</figure>",
+                    " A pair at the threshold of {} is compared with a probability of {:.1} %, a more similar pair \
+                     with a higher one.{estimates}</p>\n<figure>\n{}</figure>",
                     minhash.threshold(),
                     100.0 * minhash.recall_at_threshold(),
                     chart.svg()?
