@@ -6,6 +6,7 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::build::RebandReport;
 use crate::error::Result;
 use crate::join::{Clusters, Join, Pairs};
 use crate::maintain::{self, BackupReport, ExportReport, Stats};
@@ -37,6 +38,39 @@ pub struct Snapshot {
     view: SnapshotView,
 }
 
+impl Operation<'_, RebandReport> {
+    /// Sets the store that has the sets of features of all documents, for a store that
+    /// [becomes exact](crate::schema::Rebanding::exact). The schema of the other store must be the one that this
+    /// store gets, apart from bands and tables. It may have more documents.
+    ///
+    /// Each document of this store must have a key. The other store must have a document with this
+    /// key and the same signature, whose set is copied. Otherwise nothing changes, and the error
+    /// names documents for which there is none. A text that was edited without any effect on its
+    /// signature is not noticed: the set is that of the edited text.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text, schema::Rebanding};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("pages.rsm");
+    /// let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
+    /// let store = Store::create(&path, schema.clone())?;
+    /// store.insert("a", &store.sketch_text("one two three four")?)?;
+    /// drop(store);
+    ///
+    /// let rebanding = Rebanding::new().exact();
+    /// let texts = Store::in_memory(schema.rebanded(&rebanding)?)?;
+    /// let reband = || Store::reband(&path, &rebanding).sets_from(&texts.snapshot()?).run();
+    /// assert!(reband().is_err()); // it does not have "a"
+    /// texts.insert("a", &texts.sketch_text("one two three four")?)?;
+    /// assert!(reband()?.schema.is_exact());
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn sets_from(mut self, store: &Snapshot) -> Self {
+        self.settings.sets_from = Some(store.view.clone());
+        self
+    }
+}
+
 impl fmt::Debug for Snapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Snapshot")
@@ -51,6 +85,7 @@ impl Snapshot {
         Self { view }
     }
 
+    #[cfg(test)]
     pub(crate) fn view(&self) -> &SnapshotView {
         &self.view
     }

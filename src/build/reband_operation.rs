@@ -9,7 +9,7 @@ use crate::build::lane_postings::{LaneWritten, write_lanes};
 use crate::build::reband_store::RebandStore;
 use crate::build::sort::Sorter;
 use crate::error::Result;
-use crate::snapshot::Snapshot;
+use crate::read::{Records, SnapshotView};
 use crate::state;
 use crate::types::{Operation, Phase, Report, Watch};
 use resemblance_sketch::schema::{Rebanding, Schema};
@@ -19,7 +19,7 @@ pub struct RebandRequest {
     path: PathBuf,
     rebanding: Rebanding,
     bulk: BulkOptions,
-    sets_from: Option<Snapshot>,
+    pub(crate) sets_from: Option<SnapshotView>,
 }
 
 /// Describes the rebanding of a store.
@@ -51,37 +51,6 @@ impl Operation<'_, RebandReport> {
     /// ```
     pub fn bulk(mut self, options: BulkOptions) -> Self {
         self.settings.bulk = options;
-        self
-    }
-
-    /// Sets the store that has the sets of features of all documents, for a store that
-    /// [becomes exact](Rebanding::exact). The schema of the other store must be the one that this
-    /// store gets, apart from bands and tables. It may have more documents.
-    ///
-    /// Each document of this store must have a key. The other store must have a document with this
-    /// key and the same signature, whose set is copied. Otherwise nothing changes, and the error
-    /// names documents for which there is none. A text that was edited without any effect on its
-    /// signature is not noticed: the set is that of the edited text.
-    ///
-    /// ```
-    /// # use resemblance::{MinHash, Schema, Store, Text, schema::Rebanding};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let path = folder.path().join("pages.rsm");
-    /// let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
-    /// let store = Store::create(&path, schema.clone())?;
-    /// store.insert("a", &store.sketch_text("one two three four")?)?;
-    /// drop(store);
-    ///
-    /// let rebanding = Rebanding::new().exact();
-    /// let texts = Store::in_memory(schema.rebanded(&rebanding)?)?;
-    /// let reband = || Store::reband(&path, &rebanding).sets_from(&texts.snapshot()?).run();
-    /// assert!(reband().is_err()); // it does not have "a"
-    /// texts.insert("a", &texts.sketch_text("one two three four")?)?;
-    /// assert!(reband()?.schema.is_exact());
-    /// # Ok::<(), resemblance::Error>(())
-    /// ```
-    pub fn sets_from(mut self, store: &Snapshot) -> Self {
-        self.settings.sets_from = Some(store.clone());
         self
     }
 
@@ -123,9 +92,9 @@ impl Operation<'_, RebandReport> {
 const SAMPLED_SETS: usize = 256;
 
 /// Returns the mean number of features of the first documents of an exact store.
-fn mean_features(store: &Snapshot) -> Result<f64> {
+fn mean_features(store: &SnapshotView) -> Result<f64> {
     let (mut features, mut documents) = (0, 0_u32);
-    for record in store.iter().take(SAMPLED_SETS) {
+    for record in Records::new(store).take(SAMPLED_SETS) {
         let record = record?;
         let set = record.signature.exact_set();
         features += set.map_or(0, |set| set.hashes().len());
@@ -192,7 +161,7 @@ fn reband(request: RebandRequest, watch: &mut Watch<'_>) -> Result<RebandReport>
     };
     store.begin()?;
     // First, because it may be refused.
-    store.write_sets(request.sets_from.as_ref().map(Snapshot::view), watch)?;
+    store.write_sets(request.sets_from.as_ref(), watch)?;
     if store.keeps_lanes() {
         report.size_after_bytes = store.commit(None)?;
         return Ok(report);

@@ -103,12 +103,11 @@ impl SearchSpec<'_> {
         };
         // Every thread has separate lists, which are joined at the end, so no row needs a lock.
         let threads = available_parallelism().map_or(1, NonZeroUsize::get);
-        let nothing = match by_sets {
-            true => FoundDocuments::new(self.collector.limit(), self.order),
-            false => self.nothing(),
-        };
-        let nothing = vec![nothing; signatures.len()];
-        let mut shares = vec![nothing; threads.min(MAX_THREADS)];
+        let mut nothing = self.nothing();
+        if by_sets {
+            nothing = FoundDocuments::new(self.collector.limit(), self.order);
+        }
+        let mut shares = vec![vec![nothing; signatures.len()]; threads.min(MAX_THREADS)];
         if let Some(view) = self.view.shared() {
             let visitors = shares.iter_mut().map(|all| {
                 let visit = |id, bytes: &[u8]| scan.compare(view, id, bytes, all);
