@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use resemblance::schema::{
     DocumentFrequencies, EmptyDocuments, MinHashKind, MinHashSchema, Permutations,
 };
-use resemblance::{Combine, Containment, MinHash, Schema, SimHash};
+use resemblance::{Combine, Containment, MinHash, Schema, SchemaBuilder, SimHash};
 use resemblance_corpus::HtmlExtractor;
 
 use super::bounds::BoundOptions;
@@ -236,6 +236,15 @@ impl SchemaOptions {
         Ok(())
     }
 
+    /// Keeps the sets of features, if these options ask for them.
+    fn with_sets(&self, schema: SchemaBuilder) -> SchemaBuilder {
+        match self.exact_bits {
+            Some(bits) => schema.exact_bits(bits),
+            None if self.exact => schema.exact(),
+            None => schema,
+        }
+    }
+
     /// A new schema, for texts unless documents are features or signatures; `bounds` are its
     /// threshold and distance. Features that will be weighted by their rarity have no weights yet.
     pub(crate) fn build(&self, bounds: &BoundOptions) -> Result<Schema> {
@@ -286,12 +295,7 @@ impl SchemaOptions {
         if let Some(containment) = self.containment() {
             schema = schema.containment(containment);
         }
-        if self.exact {
-            schema = match self.exact_bits {
-                None => schema.exact(),
-                Some(bits) => schema.exact_bits(bits),
-            };
-        }
+        schema = self.with_sets(schema);
         if let Some(number) = self.expected {
             schema = schema.expected_documents(number);
         }
