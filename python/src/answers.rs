@@ -222,7 +222,7 @@ impl Match {
     }
 }
 
-/// What is certified, and the probability of missing it.
+/// The kind of statement that is certified, and the probability of missing it.
 pub(crate) type CertaintyTuple = (&'static str, f64);
 
 pub(crate) fn certainty_tuple(certainty: Certainty) -> Option<CertaintyTuple> {

@@ -128,7 +128,7 @@ enum Found {
 pub(crate) struct Pairs {
     receiver: Mutex<Receiver<Found>>,
     ready: Mutex<VecDeque<Pair>>,
-    /// What was left out, and how sure it is that no pair is missing, after the last pair.
+    /// The comparisons left out, and the certainty; `None` before the last pair.
     end: Mutex<Option<(LeftOut, Certainty)>>,
     link: CallerLink,
     reporter: Mutex<Reporter>,
