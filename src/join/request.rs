@@ -83,6 +83,14 @@ impl JoinedDocuments {
     }
 
     /// Returns the schema of the documents.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
+    /// let documents = store.snapshot()?.pairs().documents();
+    /// assert_eq!(documents.schema(), store.schema());
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
     pub fn schema(&self) -> &Schema {
         &self.0.context().schema
     }

@@ -52,7 +52,7 @@ fn filters_choose_documents_in_every_question() {
     let found = run("contain --in s.rsm --query q.jsonl --prefix a/ --older-than 3 --stamps");
     let stamps: Vec<&str> = found
         .lines()
-        .filter_map(|line| line.split('\t').last())
+        .filter_map(|line| line.split('\t').next_back())
         .collect();
     assert_eq!(stamps, ["0", "2", "0", "2"]);
     run("contain --in s.rsm --query q.jsonl --boilerplate 19 --prefix a/");

@@ -140,7 +140,7 @@ fn exact_stores_have_the_near_pairs_of_texts_on_every_path() {
             transaction.remove(number.to_string().as_str()).unwrap();
         }
         transaction.commit().unwrap();
-        let is_left = |places: &Places| places.0 % 7 > 0 && places.1 % 7 > 0;
+        let is_left = |places: &Places| !places.0.is_multiple_of(7) && !places.1.is_multiple_of(7);
         let left: Near = found
             .into_iter()
             .filter(|(places, _)| is_left(places))

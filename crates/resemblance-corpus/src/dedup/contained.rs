@@ -33,7 +33,7 @@ const ENTRY_BYTES: usize = size_of::<Entry>() + 2 * size_of::<u32>();
 /// The smallest and the greatest number of counters of features, as powers of 2.
 const COUNTER_BITS: Range<u32> = 16..30;
 
-/// What [`DedupPolicy::Contained`](crate::dedup::DedupPolicy::Contained) says.
+/// The settings of [`DedupPolicy::Contained`](crate::dedup::DedupPolicy::Contained), and the preference.
 #[derive(Clone, Copy)]
 pub(super) struct HolderRule<'a> {
     pub(super) max_lost: f64,
@@ -379,7 +379,7 @@ impl PrefixIndex {
     }
 }
 
-/// What a thread remembers of the documents of an index.
+/// The documents of an index that a thread has compared.
 #[derive(Clone)]
 struct Scratch {
     /// The last document that each was compared with.
