@@ -39,7 +39,7 @@ pub(crate) fn spawn_scoped<'scope, T: Send + 'scope>(
 /// code that catches it can attribute it.
 ///
 /// # Errors
-/// The first error of a share, and as [`spawn`].
+/// The first error of a share, and [`Error::Io`] if the system allows no further thread.
 pub fn in_shares<S: Send, T: Send>(
     name: &str,
     shares: impl IntoIterator<Item = S>,

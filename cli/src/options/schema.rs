@@ -152,7 +152,13 @@ pub(crate) struct SchemaOptions {
     #[arg(long, value_name = "BITS", value_parser = parse_bits)]
     simhash: Option<u16>,
     /// Whether SimHash counts how often a shingle occurs, or uses the set of shingles [default: no]
-    #[arg(long, value_name = "YES|NO", value_parser = clap::builder::BoolishValueParser::new(), requires = "simhash")]
+    #[arg(
+        long,
+        value_name = "YES|NO",
+        value_parser = clap::builder::BoolishValueParser::new(),
+        requires = "simhash",
+        conflicts_with = "fingerprints"
+    )]
     simhash_counts: Option<bool>,
     /// Precomputed fingerprints of this many bits (32, 64, 128 or 256), such as perceptual hashes of images: each line
     /// has one as its "signature", in hexadecimal

@@ -203,7 +203,15 @@ fn eval_of_real_corpora_reaches_the_default_recall() {
         let docs = corpus.join("docs.jsonl.gz");
         let found = measures(
             &folder,
-            &[docs.to_str().unwrap(), "--min", "0.5", "--memory", "1G"],
+            &[
+                docs.to_str().unwrap(),
+                "--words",
+                "5",
+                "--min",
+                "0.5",
+                "--memory",
+                "1G",
+            ],
         );
         let truth = std::fs::read(corpus.join("truth_word5_j50.tsv")).unwrap_or_else(|_| {
             let packed = std::fs::read(corpus.join("truth_word5_j50.tsv.gz")).unwrap();

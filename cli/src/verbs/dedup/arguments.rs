@@ -129,7 +129,7 @@ pub(crate) struct DedupArguments {
         long,
         value_name = "SHARE",
         value_parser = parse_part,
-        conflicts_with_all = ["against", "budget", "max_bucket", "threshold", "distance", "by", "verify"]
+        conflicts_with_all = ["against", "texts", "budget", "max_bucket", "threshold", "distance", "by", "margin", "verify"]
     )]
     pub(super) lost: Option<f64>,
     /// Save the results for each file of the corpus in this folder, and reuse those of an interrupted run. The
