@@ -171,7 +171,7 @@ pub mod schema {
     pub use resemblance_sketch::{
         Banding, DesignReport, DocumentFrequencies, EmptyDocuments, Language, MinHashKind,
         MinHashSchema, Permutations, Rebanding, ShingleUnit, SketchError, StreamedText,
-        TableDesign, UNICODE_VERSION, feature_hash,
+        TYPICAL_FEATURES, TableDesign, UNICODE_VERSION, feature_hash,
     };
 }
 

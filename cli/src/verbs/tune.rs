@@ -7,7 +7,7 @@ use clap::Args;
 use itertools::Itertools as _;
 use resemblance::exact::fingerprints_within;
 use resemblance::invariant::OrBug;
-use resemblance::schema::Banding;
+use resemblance::schema::{Banding, TYPICAL_FEATURES};
 use resemblance::{Error, MinHash, Schema, SimHash};
 use resemblance_eval::{
     BAND_POSTING_BYTES, Background, BandingChoice, Chart, TABLE_POSTING_BYTES, TableChoice,
@@ -50,13 +50,14 @@ const FEW_CANDIDATES: f64 = 1_000.0;
 /// is steepest there. Bytes are per document: of its postings, of its signature, and of everything but its key.
 ///
 /// SimHash (--simhash 64): for each number of documents, the permuted tables of a store, the candidates of a query if
-/// fingerprints are uniform, and the probability that unweighted sets of a given Jaccard similarity are within the
-/// distance.
+/// fingerprints are uniform, and the probability that unweighted sets of a given Jaccard similarity, with --features
+/// features together, are within the distance.
 ///
 /// Near neighbours (--nearest J,...): the bands that find documents of similarity J among documents of similarity
-/// --background, according to theory: rho = ln(1/J) / ln(1/background), rows = ln n / ln(1/background), bands = n^rho,
-/// and their cost. short_probability is the probability with which query --nearest finds them by the first two rows of
-/// the bands of --threshold, before it reads all signatures.
+/// --background, according to theory: rho = ln(1/J) / ln(1/background), rows = ln n / ln(1/background) rounded up, the
+/// fewest bands that find a neighbour with probability 1 - 1/e or more, and their cost. short_probability is the
+/// probability with which query --nearest finds them by the first two rows of the bands of --threshold, before it reads
+/// all signatures.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -129,6 +130,10 @@ pub(crate) struct TuneArguments {
     /// Show these permuted tables (see create) instead of choosing them
     #[arg(long, value_name = "S,R+...", requires = "simhash", conflicts_with_all = OF_MINHASH)]
     tables: Option<TableGroups>,
+    /// Distinct shingles of two documents together [default: 400]
+    #[arg(long, value_name = "N", requires = "simhash", conflicts_with_all = OF_MINHASH,
+        value_parser = clap::value_parser!(u64).range(1..))]
+    features: Option<u64>,
     /// Draw the curves to this file
     #[arg(long, value_name = "OUT")]
     svg: Option<PathBuf>,
@@ -177,6 +182,10 @@ impl TuneArguments {
 
     fn documents(&self) -> u64 {
         self.documents.unwrap_or(1_000_000)
+    }
+
+    fn features(&self) -> u64 {
+        self.features.unwrap_or(TYPICAL_FEATURES)
     }
 
     fn say(&self, text: &str) -> Result<()> {
@@ -547,12 +556,13 @@ fn tune_simhash(context: &Context, arguments: &TuneArguments, bits: u16) -> Resu
             "candidates: of a query, if fingerprints are uniform\n\
              bytes a document: {TABLE_POSTING_BYTES} a table, {} the fingerprint, and the rows; \
              without keys\n\
-             p0.80 to p0.99: unweighted sets of equal size and that Jaccard similarity come within \
-             the distance",
-            bits / 8
+             p0.80 to p0.99: unweighted sets of that Jaccard similarity, with {} features together, come \
+             within the distance",
+            bits / 8,
+            arguments.features()
         ))?;
     }
-    Ok(first.curve())
+    Ok(first.curve(arguments.features()))
 }
 
 fn simhash_rows(arguments: &TuneArguments, choices: &[TableChoice], is_table: bool) -> Result<()> {
@@ -581,7 +591,8 @@ fn simhash_rows(arguments: &TuneArguments, choices: &[TableChoice], is_table: bo
             Value::Significant(TABLE_POSTING_BYTES * design.table_count() as f64),
             Value::Significant(choice.document_bytes),
         ];
-        row.extend(NEAR_POINTS.map(|s| Value::Significant(design.probability(s))));
+        let features = arguments.features();
+        row.extend(NEAR_POINTS.map(|s| Value::Significant(design.probability(s, features))));
         let probes = fingerprints_within(design.max_distance().into(), design.bits().into());
         row.push(Value::Count(design.max_distance().into()));
         // With many bits there are more than any program could do; the column holds 64 bits.

@@ -94,10 +94,11 @@ impl TableChoice {
         })
     }
 
-    /// Draws the probability that pairs are within the distance, by similarity.
+    /// Draws the probability that pairs of documents that have this number of features together are
+    /// within the distance, by similarity.
     #[cfg(feature = "charts")]
     #[must_use]
-    pub fn curve(&self) -> Chart {
+    pub fn curve(&self, features: u64) -> Chart {
         let design = &self.design;
         let mut chart = Chart::new(
             format!("SimHash of {} bits", design.bits()),
@@ -105,7 +106,7 @@ impl TableChoice {
             ChartAxis::share("probability of being found"),
         );
         let name = format!("distance {} or less", design.max_distance());
-        chart.curve(name, |similarity| design.probability(similarity));
+        chart.curve(name, |similarity| design.probability(similarity, features));
         chart
     }
 }

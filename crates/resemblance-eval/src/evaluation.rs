@@ -208,7 +208,8 @@ impl Evaluation {
                 self.add_empty(document, &mut exact)?;
                 for (tally, returned) in self.families.iter_mut().zip(&by_family) {
                     let theory = both_theories.as_ref().or_bug("both families")?;
-                    tally.add(document, &exact, at(returned, document - first)?, theory)?;
+                    let returned = at(returned, document - first)?;
+                    tally.add(document, &exact, returned, theory, &self.sample.features)?;
                 }
                 if self.minhash.is_some() {
                     let similar = similar_answers.next().or_bug("a query without an answer")?;
@@ -363,7 +364,7 @@ impl Evaluation {
                 }
             }
         }
-        tally.add(exact, &near, &returned)
+        tally.add(document, &self.sample.features, exact, &near, &returned)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::chart::{Chart, ChartAxis, ChartMark};
 use super::tally::{MinHashTally, ReturnedPairs, SimHashTally, SimilarityStep};
+use resemblance::schema::TYPICAL_FEATURES;
 
 /// The name of a file, and the chart in it.
 pub type NamedChart = (&'static str, Chart);
@@ -113,7 +114,8 @@ pub fn simhash_chart(tally: &SimHashTally) -> NamedChart {
         ChartAxis::share("exact Jaccard similarity"),
         ChartAxis::share("share of the pairs within the distance"),
     );
-    chart.curve("theory", |s| tally.design.probability(s));
+    let name = format!("theory, {TYPICAL_FEATURES} features");
+    chart.curve(name, |s| tally.design.probability(s, TYPICAL_FEATURES));
     let within = step_points(&tally.steps, |step| step.share(step.returned as f64));
     chart.add("measured", within, ChartMark::Points);
     ("simhash.svg", chart)

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use resemblance::invariant::{at_mut, bug};
+use resemblance::invariant::{at, at_mut, bug};
 use resemblance::schema::{MinHashSchema, TableDesign};
 use resemblance::{Family, Result};
 use resemblance_corpus::verification::Partner;
@@ -529,11 +529,13 @@ impl FamilyTally {
         exact: &[Partner],
         returned: &[usize],
         theory: &FamilyTheory,
+        features: &[Vec<u64>],
     ) -> Result<()> {
         let is_right = |partner: &Partner| partner.similarity >= self.threshold;
         for partner in exact.iter().filter(|partner| is_right(partner)) {
             self.pairs += 1;
-            self.expected += theory.probability(self.by, partner.similarity)?;
+            let count = union_size(features, document, partner)?;
+            self.expected += theory.probability(self.by, partner.similarity, count)?;
         }
         for other in returned.iter().filter(|other| **other < document) {
             self.returned.pairs += 1;
@@ -550,9 +552,9 @@ pub(super) struct FamilyTheory {
 }
 
 impl FamilyTheory {
-    fn probability(&self, by: Family, similarity: f64) -> Result<f64> {
+    fn probability(&self, by: Family, similarity: f64, features: u64) -> Result<f64> {
         let bands = self.minhash.probability(similarity);
-        let distance = self.design.probability(similarity);
+        let distance = self.design.probability(similarity, features);
         match by {
             Family::MinHash => Ok(bands),
             // If both must be near, only the tables are queried.
@@ -561,6 +563,12 @@ impl FamilyTheory {
             other => Err(bug(format!("no theory of {other:?}"))),
         }
     }
+}
+
+/// Returns the number of features of a document and its partner together.
+fn union_size(features: &[Vec<u64>], document: usize, partner: &Partner) -> Result<u64> {
+    let sum = at(features, document)?.len() + at(features, partner.document)?.len();
+    Ok((sum as f64 / (1.0 + partner.similarity)).round() as u64)
 }
 
 /// The counts of the pairs that a store returned by distance.
@@ -616,9 +624,11 @@ impl SimHashTally {
 
     /// Counts the pairs of a document. `near` are those within the greatest distance according to a
     /// comparison of all pairs, and `returned` are those that the store returned. Both are
-    /// ascending, with their distances.
+    /// ascending, with their distances. `features` are those of all documents.
     pub(super) fn add(
         &mut self,
+        document: usize,
+        features: &[Vec<u64>],
         exact: &[Partner],
         near: &[(usize, u32)],
         returned: &[(usize, u32)],
@@ -638,7 +648,8 @@ impl SimHashTally {
             let step = at_mut(&mut self.steps, step_of(partner.similarity))?;
             step.pairs += 1;
             step.similarities += partner.similarity;
-            step.expected += self.design.probability(partner.similarity);
+            let count = union_size(features, document, partner)?;
+            step.expected += self.design.probability(partner.similarity, count);
             step.returned += u64::from(is_near.is_ok());
         }
         Ok(())
@@ -718,8 +729,9 @@ mod tests {
         let mut tally = SimHashTally::new(design);
         let near = [(0, 0), (2, 3), (5, 3)];
         let returned = [(0, 0), (2, 3), (4, 1)];
+        let exact = [partner(2, 0.9), partner(3, 0.9)];
         tally
-            .add(&[partner(2, 0.9), partner(3, 0.9)], &near, &returned)
+            .add(6, &vec![vec![1]; 7], &exact, &near, &returned)
             .unwrap();
         assert_eq!(tally.distances, [(1, 1), (0, 0), (0, 0), (2, 1)]);
         assert_eq!(tally.wrong, 1);

@@ -47,7 +47,7 @@ pub mod text;
 
 pub use error::{Result, SketchError};
 pub use fingerprint::Fingerprint;
-pub use lanes::{Banding, TableDesign};
+pub use lanes::{Banding, TYPICAL_FEATURES, TableDesign};
 pub use schema::{
     Combine, DesignReport, MinHash, MinHashSchema, Rebanding, Schema, SchemaBuilder, SimHash,
 };

@@ -15,7 +15,7 @@ pub(crate) use bands::{binomial_terms, check_recall, check_threshold};
 pub use lane_set::{BucketBits, LaneCode, LaneRole, LaneSet, hash_key};
 pub use radii::{HELD_POSTING_BYTES, HELD_ROW_BYTES, POSTING_BYTES, ProbeRadii};
 pub use tables::{PermutedTable, TableDesign};
-pub use tuning::{choose_design, simhash_probability};
+pub use tuning::{TYPICAL_FEATURES, choose_design, simhash_probability};
 
 /// Returns the index of the entry for a lane in a slice that is sorted by lane.
 #[inline]

@@ -161,24 +161,26 @@ impl TableDesign {
         self.tables().iter().map(|table| table.prefix_bits())
     }
 
-    /// Returns the probability, in [0, 1], that two unweighted sets of equal size and this Jaccard
-    /// similarity have fingerprints within the greatest distance, and are therefore found.
-    /// Similarities outside [0, 1] are clamped.
+    /// Returns the probability, in [0, 1], that two unweighted sets have fingerprints within the
+    /// greatest distance, and are therefore found. The sets have this number of features together,
+    /// and share a whole number of them that is nearest to the Jaccard similarity. The rest is split
+    /// evenly. Similarities outside [0, 1] are clamped; without features it is 1.
     ///
-    /// The cosine of such sets is 2J / (1 + J); each bit differs independently with probability
-    /// acos(cosine) / π (Charikar, *Similarity estimation techniques from rounding algorithms*,
-    /// STOC 2002).
+    /// A bit is the sign of a sum of fair coins, one for each feature (Charikar, *Similarity
+    /// estimation techniques from rounding algorithms*, STOC 2002). For large sets that differ in
+    /// many features, bits differ with probability acos(2J / (1 + J)) / π. Up to a million features
+    /// the sums are counted exactly: sets that differ in few features are nearer.
     ///
     /// ```
     /// use resemblance_sketch::TableDesign;
     /// let design = TableDesign::new(64, 3, &[(1, 1); 4])?;
     /// // Distance 3 means nearly identical.
-    /// assert!(design.probability(0.8) < 0.01 && design.probability(0.99) > 0.8);
+    /// assert!(design.probability(0.8, 400) < 0.01 && design.probability(0.99, 400) > 0.8);
     /// # Ok::<(), resemblance_sketch::SketchError>(())
     /// ```
     #[must_use]
-    pub fn probability(&self, jaccard: f64) -> f64 {
-        simhash_probability(self.bits(), self.max_distance(), jaccard)
+    pub fn probability(&self, jaccard: f64, features: u64) -> f64 {
+        simhash_probability(self.bits(), self.max_distance(), jaccard, features)
     }
 }
 
@@ -318,15 +320,16 @@ fn extend(
     }
 }
 
-/// Returns the probability that two unweighted sets of equal size and this Jaccard similarity, in
-/// [0, 1], have SimHash fingerprints within the distance.
-///
-/// The cosine of the sets is 2J / (1 + J); each bit differs independently with probability
-/// acos(cosine) / pi (Charikar, STOC 2002).
-pub fn simhash_probability(bits: u16, max_distance: u8, jaccard: f64) -> f64 {
-    let similarity = jaccard.clamp(0.0, 1.0);
-    let cosine = 2.0 * similarity / (1.0 + similarity);
-    let differs = cosine.clamp(0.0, 1.0).acos() / std::f64::consts::PI;
+/// The number of features of two typical near-duplicates together: a text of 2 KB has some 400
+/// shingles of words.
+pub const TYPICAL_FEATURES: u64 = 400;
+
+/// The maximum number of features whose coins are counted one by one.
+const MAX_COUNTED_FEATURES: u64 = 1_000_000;
+
+/// Returns the probability that [`TableDesign::probability`] defines.
+pub fn simhash_probability(bits: u16, max_distance: u8, jaccard: f64, features: u64) -> f64 {
+    let differs = bit_differs(jaccard.clamp(0.0, 1.0), features);
     let agrees = 1.0 - differs;
     let (mut sum, mut ways) = (0.0, 1.0);
     for distance in 0..=u16::from(max_distance).min(bits) {
@@ -335,6 +338,92 @@ pub fn simhash_probability(bits: u16, max_distance: u8, jaccard: f64) -> f64 {
         ways *= f64::from(bits - distance) / (f64::from(distance) + 1.0);
     }
     f64::min(sum, 1.0)
+}
+
+/// Returns the probability that a bit differs, for sets as [`TableDesign::probability`] describes them.
+///
+/// Given the sum of the coins of the shared features, the coins of the others decide independently.
+/// A tie is decided by the coin of a random feature of the set, which is heads half of the time
+/// because half of the coins are. If both sets tie, they agree if the least mixed hash of the union
+/// is of a shared feature, and otherwise half of the time.
+fn bit_differs(jaccard: f64, features: u64) -> f64 {
+    if features > MAX_COUNTED_FEATURES {
+        let cosine = 2.0 * jaccard / (1.0 + jaccard);
+        return cosine.clamp(0.0, 1.0).acos() / std::f64::consts::PI;
+    }
+    let features = features as i64;
+    let common = (jaccard * features as f64).round() as i64;
+    let different = features - common;
+    let counts = [common, different - different / 2, different / 2];
+    let [shared, first, second] = counts.map(CoinSum::new);
+    let apart = different as f64 / features.max(1) as f64;
+    let mut sum = 0.0;
+    for (heads, probability) in (0..).zip(&shared.by_heads) {
+        let shared_sum = 2 * heads - shared.coins;
+        let [(above, tied), (other_above, other_tied)] =
+            [first.with(shared_sum), second.with(shared_sum)];
+        let (below, other_below) = (1.0 - above - tied, 1.0 - other_above - other_tied);
+        let opposite = above * other_below + below * other_above;
+        let one_tied = tied * (1.0 - other_tied) + other_tied * (1.0 - tied);
+        sum += probability * (opposite + 0.5 * (one_tied + tied * other_tied * apart));
+    }
+    sum.clamp(0.0, 1.0)
+}
+
+/// The distribution of the sum of fair coins that are worth 1 (heads) or −1.
+struct CoinSum {
+    coins: i64,
+    /// The probability of each number of heads.
+    by_heads: Vec<f64>,
+    /// The probability of each number of heads or more.
+    at_least: Vec<f64>,
+}
+
+impl CoinSum {
+    fn new(coins: i64) -> Self {
+        // From the middle outwards: towards the ends the probabilities may vanish.
+        let half = (coins + 1) / 2;
+        let mut next: f64 = (1..=half).map(|i| 1.0 - 0.5 / i as f64).product();
+        let mut upper = Vec::new();
+        for heads in half..=coins {
+            upper.push(next);
+            next *= (coins - heads) as f64 / (heads + 1) as f64;
+        }
+        // An even number of coins has one middle.
+        let lower = upper.iter().skip(usize::from(coins % 2 == 0)).rev();
+        let by_heads: Vec<f64> = lower.chain(&upper).copied().collect();
+        let mut at_least: Vec<f64> = by_heads
+            .iter()
+            .rev()
+            .scan(0.0, |sum, probability| {
+                *sum += probability;
+                Some(*sum)
+            })
+            .collect();
+        at_least.reverse();
+        Self {
+            coins,
+            by_heads,
+            at_least,
+        }
+    }
+
+    /// Returns the probabilities that the coins and `sum` add up to more than 0, and to 0.
+    fn with(&self, sum: i64) -> (f64, f64) {
+        // 2 heads − coins + sum > 0.
+        let Ok(twice_heads) = usize::try_from(self.coins - sum) else {
+            return (1.0, 0.0);
+        };
+        let heads = twice_heads / 2;
+        // Beyond all coins the probability is 0.
+        let at = |probabilities: &[f64], heads| probabilities.get(heads).copied().unwrap_or(0.0);
+        let tied = if twice_heads % 2 == 0 {
+            at(&self.by_heads, heads)
+        } else {
+            0.0
+        };
+        (at(&self.at_least, heads + 1), tied)
+    }
 }
 
 #[cfg(test)]

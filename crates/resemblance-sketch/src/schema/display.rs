@@ -4,7 +4,7 @@
 use std::fmt;
 
 use super::definition::{Combine, MinHashSchema, Schema};
-use crate::lanes::simhash_probability;
+use crate::lanes::{TYPICAL_FEATURES, simhash_probability};
 use crate::sketch::{Containment, MinHashKind};
 
 /// The number of families of near-duplicates for which the spread of the recall is shown.
@@ -40,10 +40,14 @@ impl fmt::Display for Schema {
                  uniform"
             )?;
             if !is_external {
-                write!(f, "\n  unweighted sets come that near with probability")?;
+                write!(
+                    f,
+                    "\n  unweighted sets with {TYPICAL_FEATURES} features together come that near with probability"
+                )?;
                 for (index, similarity) in [0.8, 0.9, 0.95, 0.99].into_iter().enumerate() {
                     let comma = if index == 0 { "" } else { "," };
-                    let probability = simhash_probability(bits, distance, similarity);
+                    let probability =
+                        simhash_probability(bits, distance, similarity, TYPICAL_FEATURES);
                     write!(f, "{comma} {probability:.3} at Jaccard {similarity}")?;
                 }
             }

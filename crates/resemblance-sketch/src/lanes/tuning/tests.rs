@@ -2,6 +2,7 @@ use std::collections::BTreeSet;
 
 use super::*;
 use crate::sample::one_in;
+use crate::{Schema, SimHash};
 
 /// The greatest distance of 64 bits for which all designs of whole buckets are tried.
 const MAX_TESTED: u8 = 8;
@@ -253,10 +254,129 @@ fn candidate_counts_of_known_designs_match() {
 
 #[test]
 fn candidate_probability_covers_equal_and_disjoint_sets() {
-    assert_eq!(simhash_probability(64, 3, 1.0), 1.0);
     // Disjoint sets: every bit is a coin.
     let disjoint = (1.0 + 64.0 + 2_016.0 + 41_664.0) / 2_f64.powi(64);
-    assert!((simhash_probability(64, 3, 0.0) / disjoint - 1.0).abs() < 1e-12);
-    assert!((simhash_probability(64, 64, 0.3) - 1.0).abs() < 1e-12);
-    assert!((simhash_probability(128, 128, 0.3) - 1.0).abs() < 1e-12);
+    for features in [1, 2, 3, 400, 12_345, u64::MAX] {
+        assert!((simhash_probability(64, 3, 1.0, features) - 1.0).abs() < 1e-12);
+        let found = simhash_probability(64, 3, 0.0, features);
+        assert!((found / disjoint - 1.0).abs() < 1e-9, "{features}: {found}");
+        assert!((simhash_probability(64, 64, 0.3, features) - 1.0).abs() < 1e-12);
+        assert!((simhash_probability(128, 128, 0.3, features) - 1.0).abs() < 1e-12);
+    }
+    assert_eq!(simhash_probability(64, 3, 0.5, 0), 1.0);
+}
+
+/// Every outcome of the coins is listed, and so is every feature that may decide a tie.
+#[test]
+fn bits_of_small_sets_differ_as_often_as_listed_coins() {
+    for union in 2..=9_usize {
+        for different in 0..=union {
+            let (first, second) = (different.div_ceil(2), different / 2);
+            let shared = union - different;
+            let jaccard = shared as f64 / union as f64;
+            let mut differing = 0.0;
+            for coins in 0_u32..1 << union {
+                let sign = |feature: usize| if coins >> feature & 1 == 1 { 1 } else { -1 };
+                // The shared features are numbered first, then those of the first set.
+                let members: [Vec<usize>; 2] = [
+                    (0..shared + first).collect(),
+                    (0..shared)
+                        .chain(shared + first..shared + first + second)
+                        .collect(),
+                ];
+                let sums = members
+                    .each_ref()
+                    .map(|set| set.iter().map(|&i| sign(i)).sum::<i32>());
+                // A random order of the union has a random first member, and after it a random
+                // first member of the other set.
+                let pairs = if sums.contains(&0) {
+                    deciders(&members)
+                } else {
+                    vec![(0, 0, 1.0)]
+                };
+                for (a, b, share) in pairs {
+                    let bit =
+                        |sum: i32, decider| if sum == 0 { sign(decider) > 0 } else { sum > 0 };
+                    let [x, y] = sums;
+                    differing += share * f64::from(u8::from(bit(x, a) != bit(y, b)));
+                }
+            }
+            let listed = differing / f64::from(1_u32 << union);
+            let found = bit_differs(jaccard, union as u64);
+            assert!(
+                (found - listed).abs() < 1e-12,
+                "{union} {different}: {found} {listed}"
+            );
+        }
+    }
+}
+
+/// Returns the members of both sets that decide ties, with the probability of each pair.
+fn deciders(sets: &[Vec<usize>; 2]) -> Vec<(usize, usize, f64)> {
+    let [first, second] = sets;
+    let union: BTreeSet<usize> = first.iter().chain(second).copied().collect();
+    let mut pairs = Vec::new();
+    for &least in &union {
+        let [own, other] = [first, second].map(|set| match set.contains(&least) {
+            true => vec![least],
+            false => set.clone(),
+        });
+        for &a in &own {
+            for &b in &other {
+                let share = 1.0 / (union.len() * own.len() * other.len()) as f64;
+                pairs.push((a, b, share));
+            }
+        }
+    }
+    pairs
+}
+
+/// Bits of sketches are independent coins given the sets, so a share of n of them deviates from the
+/// truth by more than 5 / (2 √n) once in 10^6 cases at most.
+#[test]
+fn bits_of_sketches_differ_as_often_as_computed() {
+    for (features, different) in [
+        (2_u64, 1_u64),
+        (5, 2),
+        (20, 2),
+        (100, 1),
+        (101, 3),
+        (400, 4),
+    ] {
+        let (first, second) = (different.div_ceil(2), different / 2);
+        let shared = features - different;
+        let trials = 100;
+        let mut differing = 0;
+        for trial in 0..trials {
+            let schema = Schema::builder().simhash(SimHash::bits64()).seed(trial);
+            let sketcher = schema.build().unwrap().sketcher();
+            let a = sketcher.hashes(0..shared + first).unwrap();
+            let b = (0..shared).chain(features - second..features);
+            differing += a.hamming(&sketcher.hashes(b).unwrap()).unwrap();
+        }
+        let bits = 64.0 * trials as f64;
+        let jaccard = shared as f64 / features as f64;
+        let expected = bit_differs(jaccard, features);
+        let deviation = (expected * (1.0 - expected) / bits).sqrt();
+        let share = f64::from(differing) / bits;
+        assert!(
+            (share - expected).abs() < 5.0 * deviation,
+            "{features}: {share} {expected}"
+        );
+    }
+}
+
+/// The correction vanishes as sets differ in more features, about as 1 / (4 × their number).
+#[test]
+fn large_sets_approach_the_angle() {
+    for (features, jaccard) in [(1_000_000, 0.99_f64), (100_000, 0.9), (20_000, 0.5)] {
+        let angle = (2.0 * jaccard / (1.0 + jaccard)).acos() / std::f64::consts::PI;
+        let different = features as f64 * (1.0 - jaccard);
+        let error = (bit_differs(jaccard, features) / angle - 1.0).abs();
+        assert!(error < 1.0 / different, "{features} {jaccard}: {error}");
+        assert!((bit_differs(jaccard, u64::MAX) - angle).abs() < 1e-15);
+    }
+    // The measured share of near-identical texts of 400 shingles.
+    let found = simhash_probability(64, 3, 0.99, TYPICAL_FEATURES);
+    assert!((found - 0.871).abs() < 4e-3, "{found}");
 }
