@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex};
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use resemblance::invariant::OrBug;
 use resemblance::{
     BulkOptions, Document, DuplicateKeys, Error, MinHash, SchemaBuilder, StoreOptions,
 };
-use resemblance::invariant::OrBug;
 use resemblance_corpus::dedup::{DedupPolicy, Preference};
 use resemblance_corpus::verification::FeatureSets;
 use resemblance_eval::{
@@ -461,7 +461,15 @@ impl TemporaryCorpus {
                 let (id, first) = (found.document.id().get(), found.survivor.id().get());
                 let (held, covered) = (found.held, found.covered);
                 let (similarity, is_exact) = (found.similarity, found.is_exact);
-                Ok((id, first, similarity, is_exact, found.distance, held, covered))
+                Ok((
+                    id,
+                    first,
+                    similarity,
+                    is_exact,
+                    found.distance,
+                    held,
+                    covered,
+                ))
             });
             duplicates.collect()
         })

@@ -56,7 +56,12 @@ impl Passing {
         if let Some(filter) = filter.map(|filter| filter.get()) {
             let (newer_than, older_than) = (filter.newer_than, filter.older_than);
             let key_prefix = filter.key_prefix.as_ref().map(|prefix| &prefix.0);
-            let made = given!(resemblance::Filter::all(), newer_than, older_than, key_prefix);
+            let made = given!(
+                resemblance::Filter::all(),
+                newer_than,
+                older_than,
+                key_prefix
+            );
             passing.filter = Some(match filter.matching.clone() {
                 Some(callable) => {
                     let raised = Arc::clone(&passing.raised);

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyBytes, PyIterator, PyMapping, PyMemoryView, PyString};
+use pyo3::types::{PyByteArray, PyBytes, PyIterator, PyMemoryView, PyString};
 
 use crate::python::class;
 
@@ -56,9 +56,12 @@ pub(crate) fn several<'py>(
         || values.is_instance_of::<PyMemoryView>();
     let advice = if is_one {
         "; make a list of a single one"
-    } else if values.cast::<PyMapping>().is_ok() {
+    } else if is_mapping(values)? {
         "; list(it.values()) has its values, and list(it) its keys"
-    } else if values.getattr("columns").is_ok_and(|it| !it.is_callable()) {
+    } else if values
+        .getattr_opt("columns")?
+        .is_some_and(|it| !it.is_callable())
+    {
         "; a table is not one of its columns"
     } else if values.hasattr("readline")? {
         "; read_files() reads files, and a generator may strip the ends of lines"
@@ -71,6 +74,13 @@ pub(crate) fn several<'py>(
     Err(PyTypeError::new_err(format!(
         "{parameter}: found {found}, expected a list or another iterable{advice}"
     )))
+}
+
+/// True if a value is a mapping. Python code may decide this, and an exception that it raises, such as
+/// that of Ctrl-C, must not be lost.
+fn is_mapping(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let mapping = value.py().import("collections.abc")?.getattr("Mapping")?;
+    value.is_instance(&mapping)
 }
 
 /// Iterates over the features of a set.

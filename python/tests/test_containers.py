@@ -349,3 +349,21 @@ def test_a_corpus_is_not_one_value(schema: rs.Schema, tmp_path: Path) -> None:
     assert found.select(frame["id"]) == ["x"]
     with pytest.raises(TypeError, match="values: found bytes"):
         rs.tune(0.8, values=b"ab")
+
+
+def test_no_exception_of_a_container_is_lost(schema: rs.Schema) -> None:
+    """Ctrl-C, for one, may be noticed anywhere in Python code that tells what a value is."""
+
+    class Columns(list[str]):
+        @property
+        def columns(self) -> None:
+            raise KeyboardInterrupt
+
+    class Classless(list[str]):
+        @property  # type: ignore[misc]
+        def __class__(self) -> type:
+            raise KeyboardInterrupt
+
+    for container in (Columns(["a text"]), Classless(["a text"])):
+        with pytest.raises(KeyboardInterrupt):
+            schema.sketch_many(container)

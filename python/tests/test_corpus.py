@@ -215,7 +215,7 @@ def test_dedup_loses_no_more_features_than_it_may(schema: rs.Schema) -> None:
             assert d.covered == len(own & kept) / len(kept)
     for wrong in ({"policy": "cluster"}, {"exact": False}, {"budget": 3}, {"max_bucket": 3}):
         with pytest.raises(ValueError, match="lost"):
-            rs.dedup(texts, schema, lost=0.0, **wrong)  # type: ignore[arg-type]
+            rs.dedup(texts, schema, lost=0.0, **wrong)
     for share in (1.0, -0.1, float("nan")):
         with pytest.raises(ValueError, match="^lost: "):
             rs.dedup(texts, schema, lost=share)
