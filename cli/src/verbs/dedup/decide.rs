@@ -169,6 +169,10 @@ struct Decision<'a> {
 
 impl Decision<'_> {
     fn print_certainty(&self) -> Result<()> {
+        // Without signatures nothing is missed by chance.
+        if self.choices.lost.is_some() {
+            return Ok(());
+        }
         let (tally, basis) = (&self.tally, self.basis);
         let is_open = self.is_left_out || tally.budget_exceeded + tally.estimated > 0;
         let certainty = match is_open {
