@@ -11,7 +11,7 @@ type Passes<'a> = dyn Fn(&StoredDocument<'_>) -> bool + Send + Sync + 'a;
 /// Restricts a question to some of the documents: by their stamps, by the beginning of their keys,
 /// and by a closure. A document must meet every condition that is set.
 ///
-/// Every question takes a filter: [`Query::filter`](crate::Query::filter),
+/// These questions take a filter: [`Query::filter`](crate::Query::filter),
 /// [`Nearest::filter`](crate::Nearest::filter),
 /// [`ContainmentQuery::filter`](crate::ContainmentQuery::filter),
 /// [`Join::filter`](crate::Join::filter) and [`Records::passing`](crate::Records::passing). The

@@ -186,15 +186,15 @@ impl<'a> HolderSearch<'a> {
             first = index.nodes.end;
             let mut holder_counts = vec![0; index.nodes.len()];
             let threads = self.rule.threads.get();
-            let mut scratches = vec![Scratch::new(&index); threads];
+            let mut seen_by_thread = vec![vec![u32::MAX; index.nodes.len()]; threads];
             for block in blocks(self.nodes.len(), COMPARED_TOGETHER * threads) {
                 let size = block.len().div_ceil(threads);
                 let parts = blocks(block.len(), size)
                     .map(|part| block.start + part.start..block.start + part.end);
-                let shares = scratches.iter_mut().zip(parts);
+                let shares = seen_by_thread.iter_mut().zip(parts);
                 let counts = &holder_counts;
-                let found = in_shares("dedup", shares, |(scratch, part)| {
-                    self.holders(&index, counts, scratch, part)
+                let found = in_shares("dedup", shares, |(seen, part)| {
+                    self.holders(&index, counts, seen, part)
                 })?;
                 for edge in found.into_iter().flatten() {
                     let count: &mut u8 =
@@ -211,12 +211,13 @@ impl<'a> HolderSearch<'a> {
         Ok(edges)
     }
 
-    /// The documents of the index that some documents hold.
+    /// Finds the documents of the index that some documents hold. `seen` has, for each document of
+    /// the index, the last one that it was compared with in this thread.
     fn holders(
         &self,
         index: &PrefixIndex,
         holder_counts: &[u8],
-        scratch: &mut Scratch,
+        seen: &mut [u32],
         numbers: Range<usize>,
     ) -> Result<Vec<Edge>> {
         let mut found = Vec::new();
@@ -229,9 +230,9 @@ impl<'a> HolderSearch<'a> {
             for &hash in &*hashes {
                 for &Entry { node: held, .. } in index.with(hash)? {
                     let slot = (held - index.nodes.start) as usize;
-                    let seen = at_mut(&mut scratch.seen, slot)?;
+                    let last = at_mut(seen, slot)?;
                     let is_full = usize::from(*at(holder_counts, slot)?) >= MAX_HOLDERS;
-                    if std::mem::replace(seen, holder) == holder || is_full || held == holder {
+                    if std::mem::replace(last, holder) == holder || is_full || held == holder {
                         continue;
                     }
                     let size = self.node(held)?.size;
@@ -376,21 +377,6 @@ impl PrefixIndex {
         let low = entries.partition_point(|entry| entry.mixed < mixed);
         let high = entries.partition_point(|entry| entry.mixed <= mixed);
         entries.get(low..high).or_bug("entries of a feature")
-    }
-}
-
-/// The documents of an index that a thread has compared.
-#[derive(Clone)]
-struct Scratch {
-    /// The last document that each was compared with.
-    seen: Vec<u32>,
-}
-
-impl Scratch {
-    fn new(index: &PrefixIndex) -> Self {
-        Self {
-            seen: vec![u32::MAX; index.nodes.len()],
-        }
     }
 }
 
