@@ -39,6 +39,9 @@ mod source;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 mod store_file;
+#[cfg(test)]
+#[path = "../../../tests/common/survivors.rs"]
+mod survivors;
 #[cfg(feature = "tables")]
 mod tables;
 pub mod verification;

@@ -525,16 +525,14 @@ impl Choice {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::{BTreeMap, BTreeSet};
+    use std::collections::BTreeMap;
     use std::sync::Arc;
 
     use super::*;
     use crate::dedup::{DedupPolicy, duplicates};
     use crate::sample::{Random, trials};
+    use crate::survivors::{Likeness, Sets, families};
     use resemblance::{Document, MinHash, Schema, Store, Text};
-
-    /// Sets, at the index of their document.
-    type Sets = Vec<BTreeSet<u64>>;
 
     fn schema(empty: EmptyDocuments) -> Schema {
         let schema = Schema::builder()
@@ -598,93 +596,12 @@ mod tests {
         }
     }
 
-    /// True if `b` holds `a`: at most the share `max_lost` of `a` is missing.
-    fn holds(a: &BTreeSet<u64>, b: &BTreeSet<u64>, max_lost: f64) -> bool {
-        let missing = a.difference(b).count() as f64;
-        missing <= max_lost * a.len() as f64 + 1e-9
-    }
-
-    /// Decides by comparing all with all, literally as the policy is described.
-    fn by_brute_force(
-        sets: &Sets,
-        empty: EmptyDocuments,
-        max_lost: f64,
-        most_first: bool,
-        order: &[usize],
-    ) -> BTreeMap<usize, usize> {
-        let is_edge = |a: usize, b: usize| {
-            let is_empty = sets[a].is_empty();
-            let are_comparable = match is_empty {
-                true => sets[b].is_empty() && empty == EmptyDocuments::Alike,
-                false => holds(&sets[a], &sets[b], max_lost),
-            };
-            a != b && are_comparable
-        };
-        let place = |a: usize| order.iter().position(|b| *b == a).unwrap();
-        let count = |a: usize| match most_first {
-            true => (0..sets.len()).filter(|b| is_edge(*b, a)).count(),
-            false => 0,
-        };
-        let mut fates: BTreeMap<usize, Option<usize>> = BTreeMap::new();
-        while fates.len() < sets.len() {
-            let open: Vec<usize> = (0..sets.len()).filter(|a| !fates.contains_key(a)).collect();
-            let waits = |a: usize| {
-                let mut holders = open.iter().filter(|b| is_edge(a, **b));
-                holders.any(|b| !is_edge(*b, a))
-            };
-            let ready = open.iter().filter(|a| !waits(**a));
-            let next = *ready
-                .min_by_key(|a| (Reverse(count(**a)), place(**a)))
-                .unwrap();
-            let kept = fates
-                .iter()
-                .filter(|(b, fate)| fate.is_none() && is_edge(next, **b));
-            let best = kept.max_by_key(|(b, _)| {
-                let shared = sets[next].intersection(&sets[**b]).count();
-                (shared, Reverse(sets[**b].len()), Reverse(place(**b)))
-            });
-            let survivor = best.map(|(b, _)| *b);
-            fates.insert(next, survivor);
-        }
-        fates
-            .into_iter()
-            .filter_map(|(a, fate)| Some((a, fate?)))
-            .collect()
-    }
-
-    /// Returns families of sets: random ones, parts of them, copies, supersets, and empty ones.
-    fn families(random: &mut Random) -> Sets {
-        let mut sets: Sets = Vec::new();
-        for _ in 0..10 + random.below(50) {
-            let boilerplate = random.below(12);
-            let mut set: BTreeSet<u64> = (0..boilerplate).collect();
-            match (random.below(6), sets.len() as u64) {
-                (0 | 1, _) | (_, 0) => {
-                    let size = random.below(40);
-                    set.extend((0..size).map(|_| random.next() % 2_000));
-                }
-                (kind, count) => {
-                    let base = sets[random.below(count) as usize].clone();
-                    let keep = [100, 100, 95, 50][kind as usize - 2];
-                    set = base
-                        .into_iter()
-                        .filter(|_| random.below(100) < keep)
-                        .collect();
-                    let more = if kind == 2 { 0 } else { random.below(6) };
-                    set.extend((0..more).map(|_| random.next() % 2_000));
-                }
-            }
-            sets.push(set);
-        }
-        sets
-    }
-
     #[test]
     fn documents_are_dropped_only_for_kept_ones_that_hold_them() {
         let mut random = Random(11);
         let mut drops = 0;
         for round in 0..trials(60, 300_usize) {
-            let sets = families(&mut random);
+            let sets = families(&mut random, 59);
             let max_lost = [0.0, 0.05, 0.1, 0.3, 0.6][round % 5];
             let most_first = round % 3 == 0;
             let empty = [EmptyDocuments::Alike, EmptyDocuments::Distinct][round % 2];
@@ -705,7 +622,11 @@ mod tests {
             let memory_bytes = [1 << 20, 2_000, 0][round % 3];
             let policy = policy(max_lost, most_first, 1 + round % 3, memory_bytes);
             let (found, open) = dropped(&sets, empty, policy, &preference);
-            let expected = by_brute_force(&sets, empty, max_lost, most_first, &order);
+            let likeness = Likeness {
+                sets: &sets,
+                are_empty_alike: empty == EmptyDocuments::Alike,
+            };
+            let expected = likeness.contained(&order, max_lost, most_first);
             // Equal documents have the survivor of the one that stands for them.
             assert_eq!(
                 found.keys().collect::<Vec<_>>(),
@@ -718,7 +639,7 @@ mod tests {
                     "round {round}: a dropped survivor"
                 );
                 assert!(
-                    holds(&sets[*document], &sets[*survivor], max_lost),
+                    likeness.holds(*document, *survivor, max_lost),
                     "round {round}"
                 );
             }

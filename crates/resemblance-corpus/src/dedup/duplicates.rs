@@ -271,3 +271,265 @@ impl Iterator for Duplicates {
         Some(self.duplicate(dropped))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cmp::Reverse;
+    use std::collections::BTreeMap;
+    use std::num::NonZeroUsize;
+
+    use super::*;
+    use crate::dedup::Deduplicator;
+    use crate::sample::{Random, trials};
+    use crate::survivors::{Dropped, Likeness, Sets, families};
+    use crate::verification::SketchedText;
+    use resemblance::schema::EmptyDocuments;
+    use resemblance::{
+        Bounds, BulkOptions, Collection, Document, MinHash, Schema, Store, StoreOptions, Text,
+    };
+
+    /// How documents are compared and decided.
+    #[derive(Clone, Copy, Debug)]
+    struct Case {
+        threshold: f64,
+        empty: EmptyDocuments,
+        is_exact: bool,
+        is_in_store: bool,
+        memory_bytes: u64,
+        threads: NonZeroUsize,
+    }
+
+    #[derive(Clone, Copy, Debug)]
+    enum Rule {
+        First,
+        Cluster,
+        Representative,
+        Contained { max_lost: f64, most_first: bool },
+    }
+
+    impl Case {
+        fn random(random: &mut Random) -> Self {
+            Self {
+                threshold: random.pick(&[0.5, 0.6, 0.8, 1.0]),
+                empty: random.pick(&[EmptyDocuments::Alike, EmptyDocuments::Distinct]),
+                is_exact: random.below(4) > 0,
+                is_in_store: random.below(2) == 0,
+                memory_bytes: random.pick(&[1 << 30, 9_000, 0]),
+                threads: NonZeroUsize::new(1 + random.index(3)).unwrap(),
+            }
+        }
+
+        /// Every two documents that share a twentieth of their words are compared.
+        fn schema(&self) -> Schema {
+            let minhash = MinHash::new(64).banding(64, 1).threshold(self.threshold);
+            let schema = Schema::builder().text(Text::words(1)).minhash(minhash);
+            schema.empty_documents(self.empty).build().unwrap()
+        }
+
+        fn features(&self) -> Option<FeatureSets> {
+            let features = FeatureSets::new(std::env::temp_dir()).memory_bytes(self.memory_bytes);
+            self.is_exact.then_some(features)
+        }
+
+        fn deduplicator(&self) -> Deduplicator {
+            let folder = std::env::temp_dir();
+            let made = Deduplicator::create(&folder, self.schema(), &StoreOptions::new()).unwrap();
+            let made = made.verify_exact(self.features()).threads(self.threads);
+            made.memory_bytes(self.memory_bytes)
+        }
+
+        fn policy(&self, rule: Rule) -> DedupPolicy {
+            match rule {
+                Rule::First => DedupPolicy::First(Box::new(self.deduplicator())),
+                Rule::Cluster => DedupPolicy::Cluster,
+                Rule::Representative => DedupPolicy::Representative(Box::new(self.deduplicator())),
+                Rule::Contained {
+                    max_lost,
+                    most_first,
+                } => DedupPolicy::Contained {
+                    max_lost,
+                    most_first,
+                    threads: self.threads,
+                    memory_bytes: self.memory_bytes,
+                },
+            }
+        }
+
+        fn sketched(&self, sets: &Sets) -> Vec<SketchedText> {
+            let sketcher = self.schema().sketcher();
+            let word = |feature: &u64| format!("word{feature} ");
+            let texts = sets.iter().map(|set| set.iter().map(word).collect());
+            let sketched = texts
+                .map(|text: String| SketchedText::new(&sketcher, self.is_exact, &text).unwrap());
+            sketched.collect()
+        }
+
+        /// Returns the survivor of each document that is dropped.
+        fn dropped(
+            &self,
+            sets: &Sets,
+            rule: Rule,
+            preference: &Preference,
+        ) -> BTreeMap<usize, usize> {
+            let sketched = self.sketched(sets);
+            let mut features = self.features();
+            let mut put = |id, text: &SketchedText| {
+                if let Some(features) = &mut features {
+                    features.put(id, Arc::clone(&text.features)).unwrap();
+                }
+            };
+            let (store, collected);
+            let join = if self.is_in_store {
+                store = Store::in_memory(self.schema()).unwrap();
+                for text in &sketched {
+                    let id = store.insert(Document::without_key(), &text.signature);
+                    put(id.unwrap(), text);
+                }
+                store.snapshot().unwrap().clusters()
+            } else {
+                let options = BulkOptions::new().memory_bytes(self.memory_bytes.max(1 << 20));
+                let folder = std::env::temp_dir();
+                let mut collection = Collection::new(&folder, self.schema(), &options).unwrap();
+                for text in &sketched {
+                    let id = collection.insert(Document::without_key(), &text.signature);
+                    put(id.unwrap(), text);
+                }
+                collected = collection.finish().unwrap();
+                collected.clusters()
+            };
+            let join = join.threads(self.threads.get());
+            if let Some(features) = &mut features {
+                features.flush().unwrap();
+            }
+            let found = duplicates(join, self.policy(rule), preference, features.map(Arc::new));
+            let place = |record: &Record| usize::try_from(record.id().get()).unwrap();
+            let pairs = found.unwrap().map(|duplicate| {
+                let duplicate = duplicate.unwrap();
+                assert_eq!(duplicate.is_exact, self.is_exact);
+                (place(&duplicate.document), place(&duplicate.survivor))
+            });
+            pairs.collect()
+        }
+
+        /// Returns the documents that the policy drops by its description.
+        fn expected(&self, sets: &Sets, rule: Rule, order: &[usize]) -> Dropped {
+            let likeness = Likeness {
+                sets,
+                are_empty_alike: self.empty == EmptyDocuments::Alike,
+            };
+            let threshold = self.threshold;
+            match rule {
+                Rule::First => likeness.greedy(order, threshold),
+                Rule::Cluster => likeness.clusters(order, threshold),
+                Rule::Representative => {
+                    likeness.greedy(&likeness.by_degree(order, threshold), threshold)
+                }
+                Rule::Contained {
+                    max_lost,
+                    most_first,
+                } => likeness.contained(order, max_lost, most_first),
+            }
+        }
+
+        /// Checks a policy, and returns the number of documents that it drops.
+        fn check(
+            &self,
+            sets: &Sets,
+            rule: Rule,
+            (preference, order): (&Preference, &[usize]),
+        ) -> usize {
+            let found = self.dropped(sets, rule, preference);
+            for survivor in found.values() {
+                assert!(
+                    !found.contains_key(survivor),
+                    "{self:?} {rule:?}: a dropped survivor"
+                );
+            }
+            if self.is_exact {
+                let expected = self.expected(sets, rule, order);
+                let dropped = |dropped: &Dropped| dropped.keys().copied().collect::<Vec<_>>();
+                let keys: Vec<usize> = found.keys().copied().collect();
+                assert_eq!(keys, dropped(&expected), "{self:?} {rule:?}");
+                for (document, survivor) in &found {
+                    assert!(expected[document].contains(survivor), "{self:?} {rule:?}");
+                }
+            }
+            let is_kept = |document: &usize| !found.contains_key(document);
+            let kept: Vec<usize> = (0..sets.len()).filter(is_kept).collect();
+            let left = kept.iter().map(|document| sets[*document].clone());
+            let left: Sets = left.collect();
+            let preference = match preference {
+                Preference::Highest(scores) => {
+                    Preference::Highest(kept.iter().map(|document| scores[*document]).collect())
+                }
+                other => other.clone(),
+            };
+            let again = self.dropped(&left, rule, &preference);
+            assert_eq!(again, BTreeMap::new(), "{self:?} {rule:?}: dropped again");
+            found.len()
+        }
+
+        /// A stream decides as the policy *first* does.
+        fn check_stream(&self, sets: &Sets) {
+            let mut stream = self.deduplicator();
+            let mut dropped = BTreeMap::new();
+            for (document, text) in self.sketched(sets).iter().enumerate() {
+                let stored = Document::without_key().stamp(document as u64);
+                let decision = stream.decide(stored, text, Bounds::new()).unwrap();
+                if let Some(found) = decision.found() {
+                    let survivor = stream.get_id(found.id()).unwrap().unwrap().stamp();
+                    dropped.insert(document, usize::try_from(survivor).unwrap());
+                }
+            }
+            let found = self.dropped(sets, Rule::First, &Preference::Earliest);
+            assert_eq!(found, dropped, "{self:?}");
+        }
+    }
+
+    /// Every policy drops what its description says, for documents that are kept; nothing is left
+    /// to drop, and neither memory nor threads decide.
+    #[test]
+    fn policies_drop_what_they_describe_and_leave_nothing_to_drop() {
+        let (mut random, mut drops) = (Random(29), [0; 5]);
+        for round in 0..trials(12, 200) {
+            let sets = families(&mut random, 45);
+            let case = Case::random(&mut random);
+            let scores: Vec<f64> = sets.iter().map(|_| random.below(4) as f64).collect();
+            let mut order: Vec<usize> = (0..sets.len()).collect();
+            let preference = match round % 3 {
+                0 => Preference::Earliest,
+                1 => {
+                    order.reverse();
+                    Preference::Latest
+                }
+                _ => {
+                    // A score that is no number comes last.
+                    order.sort_by_key(|a| Reverse(scores[*a] as u64));
+                    let unscored = |score: f64| if score == 0.0 { f64::NAN } else { score };
+                    Preference::Highest(scores.into_iter().map(unscored).collect())
+                }
+            };
+            let max_lost = random.pick(&[0.05, 0.3]);
+            let rules = [
+                Rule::First,
+                Rule::Cluster,
+                Rule::Representative,
+                Rule::Contained {
+                    max_lost: 0.0,
+                    most_first: round % 2 == 0,
+                },
+                Rule::Contained {
+                    max_lost,
+                    most_first: round % 2 == 1,
+                },
+            ];
+            for (rule, drops) in rules.into_iter().zip(&mut drops) {
+                if case.is_exact || !matches!(rule, Rule::Contained { .. }) {
+                    *drops += case.check(&sets, rule, (&preference, &order));
+                }
+            }
+            case.check_stream(&sets);
+        }
+        assert!(drops.iter().all(|drops| *drops > 30), "{drops:?}");
+    }
+}
