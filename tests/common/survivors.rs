@@ -46,52 +46,19 @@ impl Likeness<'_> {
         a.difference(b).count() as f64 <= max_lost * a.len() as f64 + 1e-9
     }
 
-    /// The documents that are near one, with their similarity.
-    fn neighbours(&self, of: usize, threshold: f64) -> impl Iterator<Item = (usize, f64)> {
-        let others = (0..self.sets.len()).filter(move |other| *other != of);
-        let near = others.filter_map(move |other| Some((other, self.similarity(of, other)?)));
-        near.filter(move |(_, similarity)| *similarity >= threshold)
-    }
-
-    /// The documents in the order of the policy representative: those with the most neighbours first.
-    pub(crate) fn by_degree(&self, order: &[usize], threshold: f64) -> Vec<usize> {
-        let mut by_degree = order.to_vec();
-        by_degree.sort_by_cached_key(|of| Reverse(self.neighbours(*of, threshold).count()));
-        by_degree
-    }
-
-    /// Documents are kept in this order unless they are near a kept one, of which the most similar
-    /// ones may survive.
-    pub(crate) fn greedy(&self, order: &[usize], threshold: f64) -> Dropped {
-        let (mut kept, mut dropped) = (BTreeSet::new(), Dropped::new());
-        for &document in order {
-            let near = self.neighbours(document, threshold);
-            let before: Vec<_> = near.filter(|(other, _)| kept.contains(other)).collect();
-            let best = before.iter().map(|(_, s)| *s).fold(0.0, f64::max);
-            let survivors = before.iter().filter(|(_, s)| *s == best).map(|(n, _)| *n);
-            match before.is_empty() {
-                true => drop(kept.insert(document)),
-                false => drop(dropped.insert(document, survivors.collect())),
-            }
-        }
-        dropped
-    }
-
-    /// All but the first in this order of each cluster, with that one.
-    pub(crate) fn clusters(&self, order: &[usize], threshold: f64) -> Dropped {
-        let (mut seen, mut dropped) = (BTreeSet::new(), Dropped::new());
-        for &first in order {
-            let mut open = vec![first];
-            while let Some(document) = open.pop() {
-                if seen.insert(document) {
-                    open.extend(self.neighbours(document, threshold).map(|(n, _)| n));
-                    if document != first {
-                        dropped.insert(document, BTreeSet::from([first]));
-                    }
+    /// The documents that are near each other.
+    pub(crate) fn graph(&self, threshold: f64) -> NearGraph {
+        let count = self.sets.len();
+        let mut near = vec![Vec::new(); count];
+        for a in 0..count {
+            for b in 0..a {
+                if let Some(similarity) = self.similarity(a, b).filter(|s| *s >= threshold) {
+                    near[a].push((b, similarity));
+                    near[b].push((a, similarity));
                 }
             }
         }
-        dropped
+        NearGraph { near }
     }
 
     /// Documents are dropped for kept ones that hold them. One is decided after all that hold it
@@ -119,6 +86,54 @@ impl Likeness<'_> {
         }
         fates.retain(|_, survivors| !survivors.is_empty());
         fates
+    }
+}
+
+/// The documents that are near each one, with their similarity.
+pub(crate) struct NearGraph {
+    near: Vec<Vec<(usize, f64)>>,
+}
+
+impl NearGraph {
+    /// The documents in the order of the policy representative: those with the most neighbours first.
+    pub(crate) fn by_degree(&self, order: &[usize]) -> Vec<usize> {
+        let mut by_degree = order.to_vec();
+        by_degree.sort_by_cached_key(|of| Reverse(self.near[*of].len()));
+        by_degree
+    }
+
+    /// Documents are kept in this order unless they are near a kept one, of which the most similar
+    /// ones may survive.
+    pub(crate) fn greedy(&self, order: &[usize]) -> Dropped {
+        let (mut kept, mut dropped) = (BTreeSet::new(), Dropped::new());
+        for &document in order {
+            let near = self.near[document].iter().copied();
+            let before: Vec<_> = near.filter(|(other, _)| kept.contains(other)).collect();
+            let best = before.iter().map(|(_, s)| *s).fold(0.0, f64::max);
+            let survivors = before.iter().filter(|(_, s)| *s == best).map(|(n, _)| *n);
+            match before.is_empty() {
+                true => drop(kept.insert(document)),
+                false => drop(dropped.insert(document, survivors.collect())),
+            }
+        }
+        dropped
+    }
+
+    /// All but the first in this order of each cluster, with that one.
+    pub(crate) fn clusters(&self, order: &[usize]) -> Dropped {
+        let (mut seen, mut dropped) = (BTreeSet::new(), Dropped::new());
+        for &first in order {
+            let mut open = vec![first];
+            while let Some(document) = open.pop() {
+                if seen.insert(document) {
+                    open.extend(self.near[document].iter().map(|(n, _)| *n));
+                    if document != first {
+                        dropped.insert(document, BTreeSet::from([first]));
+                    }
+                }
+            }
+        }
+        dropped
     }
 }
 

@@ -1,9 +1,13 @@
-//! dedup --keep, --policy, --dropped, --dry-run: which documents survive, against a model of the graph of
-//! pairs.
+//! dedup --keep, --policy, --lost, --level, --against, --job: which documents survive, against a model that
+//! compares all with all.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
+use crate::levels;
+use crate::sample::{Random, trials};
 use crate::support::{Folder, edited};
+use crate::survivors::{Dropped, Likeness, Sets, families};
 
 const DOCUMENTS: u64 = 240;
 
@@ -21,72 +25,16 @@ fn corpus() -> Vec<serde_json::Value> {
     numbers.map(document).collect()
 }
 
-/// The documents that are near each other, by their positions.
-struct Graph {
-    near: BTreeMap<usize, BTreeMap<usize, f64>>,
+/// The shingles of five words of a text.
+fn shingles(text: &str) -> BTreeSet<u64> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    words.windows(5).map(hash).collect()
 }
 
-impl Graph {
-    fn of(folder: &Folder, documents: &[serde_json::Value]) -> Self {
-        let position = |key: &str| documents.iter().position(|d| d["id"] == key).unwrap();
-        let pairs = folder.run("pairs c.jsonl --threshold 0.88").expect(0);
-        let mut near: BTreeMap<usize, BTreeMap<usize, f64>> = BTreeMap::new();
-        for pair in pairs.lines() {
-            let fields: Vec<_> = pair.split('\t').collect();
-            let (a, b) = (position(fields[0]), position(fields[1]));
-            let similarity = fields[2].parse().unwrap();
-            near.entry(a).or_default().insert(b, similarity);
-            near.entry(b).or_default().insert(a, similarity);
-        }
-        Self { near }
-    }
-
-    fn neighbours(&self, of: usize) -> impl Iterator<Item = (usize, f64)> {
-        self.near
-            .get(&of)
-            .into_iter()
-            .flatten()
-            .map(|(a, b)| (*a, *b))
-    }
-
-    /// Documents are kept in this order unless they are near a kept one. Returns the dropped ones, each with
-    /// its possible survivors: those that are kept before it and most like it.
-    fn greedy(&self, order: &[usize]) -> BTreeMap<usize, BTreeSet<usize>> {
-        let mut kept = BTreeSet::new();
-        let mut dropped = BTreeMap::new();
-        for &document in order {
-            let before: Vec<_> = self
-                .neighbours(document)
-                .filter(|(n, _)| kept.contains(n))
-                .collect();
-            let best = before.iter().map(|(_, s)| *s).fold(0.0, f64::max);
-            let survivors = before.iter().filter(|(_, s)| *s == best).map(|(n, _)| *n);
-            if before.is_empty() {
-                kept.insert(document);
-            } else {
-                dropped.insert(document, survivors.collect());
-            }
-        }
-        dropped
-    }
-
-    /// All but the first in this order of each component, with that one.
-    fn components(&self, order: &[usize]) -> BTreeMap<usize, BTreeSet<usize>> {
-        let mut seen = BTreeSet::new();
-        let mut dropped = BTreeMap::new();
-        for &first in order {
-            let mut open = vec![first];
-            while let Some(document) = open.pop() {
-                if seen.insert(document) {
-                    open.extend(self.neighbours(document).map(|(n, _)| n));
-                    if document != first {
-                        dropped.insert(document, BTreeSet::from([first]));
-                    }
-                }
-            }
-        }
-        dropped
-    }
+fn hash(of: impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    of.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// The positions, the preferred ones first.
@@ -158,19 +106,24 @@ fn every_policy_and_keep_rule_matches_a_model() {
     let documents = corpus();
     let lines: Vec<String> = documents.iter().map(|d| format!("{d}\n")).collect();
     folder.write("c.jsonl", lines.concat());
-    let graph = Graph::of(&folder, &documents);
+    let texts = documents.iter().map(|d| d["text"].as_str().unwrap());
+    let sets: Sets = texts.map(shingles).collect();
+    let likeness = Likeness {
+        sets: &sets,
+        are_empty_alike: false,
+    };
+    let graph = likeness.graph(0.88);
     let mut outcomes = BTreeSet::new();
     for keep in ["first", "last", "longest", "quality:max", "quality:min"] {
         let order = order(&documents, keep);
-        let mut by_degree = order.clone();
-        by_degree.sort_by_key(|document| std::cmp::Reverse(graph.neighbours(*document).count()));
+        let by_degree = graph.by_degree(&order);
         for (policy, expected) in [
             ("first", graph.greedy(&order)),
-            ("cluster", graph.components(&order)),
+            ("cluster", graph.clusters(&order)),
             ("representative", graph.greedy(&by_degree)),
         ] {
             let arguments = format!(
-                "dedup c.jsonl -o kept.jsonl --dropped dropped.jsonl --report r.tsv --annotate annotated.jsonl --force --threshold 0.88 --policy {policy} --keep {keep}"
+                "dedup c.jsonl -o kept.jsonl --dropped dropped.jsonl --report r.tsv --annotate annotated.jsonl --force --threshold 0.88 --bands 128 --rows 1 --policy {policy} --keep {keep}"
             );
             let ran = folder.run(&arguments).expect(0);
             if keep.starts_with("quality") {
@@ -297,4 +250,323 @@ fn nothing_is_lost_beyond_the_share_that_may_be() {
         let ran = folder.run(&format!("dedup c.jsonl -o wrong.jsonl {wrong}"));
         assert_eq!(ran.code, Some(2), "{wrong}: {}", ran.stderr);
     }
+}
+
+/// Documents that hold words of one another, with keys that several have, bad ones between them.
+struct RandomCorpus {
+    /// `None` for a bad one.
+    records: Vec<Option<serde_json::Value>>,
+}
+
+impl RandomCorpus {
+    fn new(random: &mut Random) -> Self {
+        let sets = families(random, 40);
+        let record = |set: &BTreeSet<u64>| {
+            if random.below(15) == 0 {
+                return None;
+            }
+            let mut record = serde_json::json!({"id": random.below(20), "text": page(set)});
+            if random.below(6) > 0 {
+                record["quality"] = serde_json::json!(random.below(5));
+            }
+            Some(record)
+        };
+        let records = sets.iter().map(record).collect();
+        Self { records }
+    }
+
+    fn lines(&self) -> Vec<String> {
+        let line = |record: &Option<serde_json::Value>| match record {
+            Some(record) => format!("{record}\n"),
+            None => "no JSON\n".to_owned(),
+        };
+        self.records.iter().map(line).collect()
+    }
+
+    /// The texts, without the parts that a level removes. `None` for records that are bad or lose all.
+    fn texts(&self, level: &str) -> Vec<Option<String>> {
+        let good = (0..self.records.len()).filter(|n| self.records[*n].is_some());
+        let good: Vec<usize> = good.collect();
+        let text = |n: &usize| {
+            self.records[*n].as_ref().unwrap()["text"]
+                .as_str()
+                .unwrap()
+                .to_owned()
+        };
+        let pages: Vec<_> = good.iter().map(|n| (String::new(), text(n))).collect();
+        let left = match level {
+            "document" => pages.into_iter().map(|(_, text)| Some(text)).collect(),
+            level => levels::expected(&pages, level == "line,document").0,
+        };
+        let mut texts = vec![None; self.records.len()];
+        for (n, left) in good.into_iter().zip(left) {
+            texts[n] = left;
+        }
+        texts
+    }
+}
+
+/// A text with these words: the most frequent ones on the first line, each of the others in lines of up to six.
+fn page(set: &BTreeSet<u64>) -> String {
+    let words: Vec<_> = set.iter().map(|feature| format!("w{feature}")).collect();
+    let frequent = set.iter().filter(|feature| **feature < 12).count();
+    let (first, rest) = words.split_at(frequent);
+    let lines: Vec<String> = rest.chunks(6).map(|line| line.join(" ")).collect();
+    let separator = if set.len().is_multiple_of(2) {
+        "\n"
+    } else {
+        "\n\n"
+    };
+    format!("{}\n\n{}", first.join(" "), lines.join(separator))
+}
+
+/// The choices of a run of dedup.
+#[derive(Clone, Copy, Debug)]
+struct Choices {
+    policy: &'static str,
+    lost: Option<&'static str>,
+    keep: &'static str,
+    level: &'static str,
+    threshold: &'static str,
+    empty: &'static str,
+    against: bool,
+    has_job: bool,
+}
+
+impl Choices {
+    fn random(random: &mut Random) -> Self {
+        let lost = random.pick(&[None, None, Some("0"), Some("0.05")]);
+        let level = random.pick(&[
+            "document",
+            "document",
+            "line,document",
+            "paragraph,document",
+        ]);
+        let against = lost.is_none() && random.below(3) == 0;
+        let policies = ["first", "representative", "cluster"];
+        Self {
+            policy: random.pick(&policies[..3 - usize::from(lost.is_some())]),
+            lost,
+            keep: random.pick(&["first", "last", "longest", "quality:max", "quality:min"]),
+            level,
+            threshold: random.pick(&["0.5", "0.7", "0.9", "1"]),
+            empty: random.pick(&["alike", "distinct"]),
+            against,
+            has_job: !against && level == "document" && random.below(2) == 0,
+        }
+    }
+
+    /// The arguments for a corpus. Every two documents that share a twentieth of their words are compared.
+    fn arguments(&self, corpus: &str, output: &str) -> String {
+        let Self {
+            policy,
+            keep,
+            level,
+            empty,
+            threshold,
+            ..
+        } = self;
+        let rule = match (self.lost, self.against) {
+            (Some(lost), _) => format!("--words 1 --empty {empty} --lost {lost}"),
+            (None, true) => "--against known.rsm".to_owned(),
+            (None, false) => format!("{SCHEMA} --empty {empty} --threshold {threshold}"),
+        };
+        format!(
+            "dedup {corpus} -o {output} --policy {policy} --keep {keep} --level {level} {rule} --skip-bad --force"
+        )
+    }
+
+    /// Returns the documents that are dropped for others of the corpus, and those that are dropped because the
+    /// store has one like them.
+    fn expected(&self, corpus: &RandomCorpus, known: &[String]) -> (Dropped, BTreeSet<usize>) {
+        let texts = corpus.texts(self.level);
+        let words = |text: &str| text.split_whitespace().map(hash).collect();
+        let numbers = (0..texts.len()).filter(|n| texts[*n].is_some());
+        let mut numbers: Vec<usize> = numbers.collect();
+        let set = |n: &usize| words(texts[*n].as_ref().unwrap());
+        let all: Sets = numbers
+            .iter()
+            .map(set)
+            .chain(known.iter().map(|text| words(text)))
+            .collect();
+        let threshold = self.threshold.parse().unwrap();
+        let likeness = Likeness {
+            sets: &all,
+            are_empty_alike: self.empty == "alike",
+        };
+        let like_known = |place: usize| {
+            let mut known = numbers.len()..all.len();
+            self.against && known.any(|known| likeness.similarity(place, known) >= Some(threshold))
+        };
+        let in_store: BTreeSet<usize> = (0..numbers.len())
+            .filter(|place| like_known(*place))
+            .map(|place| numbers[place])
+            .collect();
+        numbers.retain(|n| !in_store.contains(n));
+        let sets: Sets = numbers.iter().map(set).collect();
+        let documents: Vec<serde_json::Value> = numbers
+            .iter()
+            .map(|n| {
+                let mut document = corpus.records[*n].clone().unwrap();
+                document["text"] = texts[*n].clone().into();
+                document
+            })
+            .collect();
+        let order = order(&documents, self.keep);
+        let likeness = Likeness {
+            sets: &sets,
+            ..likeness
+        };
+        let graph = likeness.graph(threshold);
+        let dropped = match (self.lost, self.policy) {
+            (Some(lost), policy) => {
+                likeness.contained(&order, lost.parse().unwrap(), policy == "representative")
+            }
+            (None, "first") => graph.greedy(&order),
+            (None, "cluster") => graph.clusters(&order),
+            (None, _) => graph.greedy(&graph.by_degree(&order)),
+        };
+        let in_corpus = |(place, survivors): (usize, BTreeSet<usize>)| {
+            (
+                numbers[place],
+                survivors.into_iter().map(|place| numbers[place]).collect(),
+            )
+        };
+        (dropped.into_iter().map(in_corpus).collect(), in_store)
+    }
+}
+
+const SCHEMA: &str = "--words 1 --minhash 64 --bands 64 --rows 1";
+
+/// Runs dedup, and checks each decision, the counts and the outputs. Returns the number of dropped documents.
+fn check_run(folder: &Folder, choices: &Choices, corpus: &RandomCorpus, known: &[String]) -> usize {
+    let lines = corpus.lines();
+    let middle = lines.len() / 2;
+    folder.write("c/1.jsonl", lines[..middle].concat());
+    folder.write("c/2.jsonl", lines[middle..].concat());
+    let outputs = "--dropped gone.jsonl --report r.jsonl --annotate annotated.jsonl";
+    let job = if choices.has_job { "--job job" } else { "" };
+    let arguments = format!("{} {outputs} {job}", choices.arguments("c", "out.jsonl"));
+    let ran = folder.run(&arguments).expect(0);
+    let (dropped, in_store) = choices.expected(corpus, known);
+    let texts = corpus.texts(choices.level);
+    let (mut kept, mut gone) = (String::new(), String::new());
+    let annotated = folder.read_text("annotated.jsonl");
+    let mut annotated = annotated.lines();
+    let mut counts = [0; 4];
+    for (number, record) in corpus.records.iter().enumerate() {
+        let Some(record) = record else {
+            counts[2] += 1;
+            continue;
+        };
+        let found: serde_json::Value = serde_json::from_str(annotated.next().unwrap()).unwrap();
+        let is_dropped = dropped.contains_key(&number) || in_store.contains(&number);
+        let is_kept = !is_dropped && texts[number].is_some();
+        assert_eq!(found["dedup_kept"], is_kept, "{choices:?} {number}");
+        let cluster = found["dedup_cluster"].as_str();
+        if let Some(survivors) = dropped.get(&number) {
+            let survivor = cluster.unwrap().parse::<usize>().unwrap() - 1;
+            assert!(
+                survivors.contains(&survivor),
+                "{choices:?} {number}: {survivor}"
+            );
+            assert!(!dropped.contains_key(&survivor) && survivor != number);
+        } else if in_store.contains(&number) {
+            let id: usize = cluster
+                .unwrap()
+                .strip_prefix("store:")
+                .unwrap()
+                .parse()
+                .unwrap();
+            assert!(id < known.len());
+        }
+        let mut left = record.clone();
+        if let Some(text) = &texts[number] {
+            left["text"] = text.clone().into();
+        }
+        counts[match (is_kept, &texts[number]) {
+            (true, _) => 0,
+            (_, Some(_)) => 1,
+            (_, None) => 3,
+        }] += 1;
+        // A dropped document is written as it was read.
+        match is_kept {
+            true => kept += &format!("{left}\n"),
+            false => gone += &format!("{record}\n"),
+        }
+    }
+    assert_eq!(annotated.next(), None);
+    assert_eq!(folder.read_text("out.jsonl"), kept, "{choices:?}");
+    assert_eq!(folder.read_text("gone.jsonl"), gone, "{choices:?}");
+    let [kept_count, dropped_count, bad, emptied] = counts;
+    let summary = ran.stderr.lines().last().unwrap();
+    let expected = format!(
+        "read {}, kept {kept_count}, dropped {dropped_count}, skipped {bad}, ",
+        lines.len()
+    );
+    assert!(summary.contains(&expected), "{expected}: {summary}");
+    assert!(
+        emptied == 0 || summary.contains(&format!(", emptied {emptied}")),
+        "{summary}"
+    );
+    let report = folder.read_text("r.jsonl");
+    assert_eq!(report.lines().count(), dropped_count, "{choices:?}");
+    if choices.has_job {
+        // A killed run leaves a part of the files.
+        let outputs = ["out.jsonl", "gone.jsonl", "r.jsonl", "annotated.jsonl"];
+        let before = outputs.map(|name| folder.read(name));
+        std::fs::remove_file(folder.path("job/000000.documents")).unwrap();
+        for name in outputs {
+            std::fs::remove_file(folder.path(name)).unwrap();
+        }
+        let again = folder.run(&format!("{arguments} --threads 1")).expect(0);
+        assert!(
+            again.stderr.contains("reusing 1 of 2 files"),
+            "{}",
+            again.stderr
+        );
+        assert!(
+            outputs.map(|name| folder.read(name)) == before,
+            "{choices:?}"
+        );
+        std::fs::remove_dir_all(folder.path("job")).unwrap();
+    }
+    let again = choices.arguments("out.jsonl", "again.jsonl");
+    folder.run(&format!("{again} --threads 3")).expect(0);
+    assert_eq!(
+        folder.read_text("again.jsonl"),
+        kept,
+        "{choices:?}: dropped again"
+    );
+    dropped_count
+}
+
+/// Whatever the policy, the rule, the level, the store and the job, the documents that are kept, dropped, emptied
+/// and bad are those that were read, every survivor is kept, and a second run drops nothing.
+#[test]
+fn random_runs_keep_what_the_model_keeps_and_nothing_twice() {
+    let (mut random, mut dropped) = (Random(41), 0);
+    let folder = Folder::new();
+    for _ in 0..trials(40, 600) {
+        let corpus = RandomCorpus::new(&mut random);
+        let choices = Choices::random(&mut random);
+        let texts = corpus.texts("document").into_iter().flatten();
+        let known: Vec<String> = texts.filter(|_| random.below(6) == 0).collect();
+        if choices.against {
+            let lines = known
+                .iter()
+                .map(|text| format!("{}\n", serde_json::json!({"text": text})));
+            folder.write("known.jsonl", lines.collect::<String>());
+            let Choices {
+                empty, threshold, ..
+            } = choices;
+            let build = format!(
+                "build known.rsm known.jsonl {SCHEMA} --exact --empty {empty} --threshold {threshold}"
+            );
+            let _ = std::fs::remove_file(folder.path("known.rsm"));
+            folder.run(&build).expect(0);
+        }
+        dropped += check_run(&folder, &choices, &corpus, &known);
+    }
+    assert!(dropped > 200, "{dropped}");
 }

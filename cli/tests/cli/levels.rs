@@ -46,7 +46,7 @@ fn parts(text: &str, are_lines: bool) -> Vec<String> {
 }
 
 /// Returns the rest of each page (`None` where nothing is left), and the number of removed parts.
-fn expected(pages: &[(String, String)], are_lines: bool) -> (Vec<Option<String>>, usize) {
+pub fn expected(pages: &[(String, String)], are_lines: bool) -> (Vec<Option<String>>, usize) {
     let (mut seen, mut dropped) = (HashSet::new(), 0);
     let mut trim = |(_, page): &(String, String)| {
         let parts = parts(page, are_lines);

@@ -47,6 +47,8 @@ mod signals;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 mod support;
+#[path = "../../../tests/common/survivors.rs"]
+mod survivors;
 #[cfg(feature = "tables")]
 mod tables;
 mod tune;

@@ -417,13 +417,11 @@ mod tests {
                 sets,
                 are_empty_alike: self.empty == EmptyDocuments::Alike,
             };
-            let threshold = self.threshold;
+            let graph = likeness.graph(self.threshold);
             match rule {
-                Rule::First => likeness.greedy(order, threshold),
-                Rule::Cluster => likeness.clusters(order, threshold),
-                Rule::Representative => {
-                    likeness.greedy(&likeness.by_degree(order, threshold), threshold)
-                }
+                Rule::First => graph.greedy(order),
+                Rule::Cluster => graph.clusters(order),
+                Rule::Representative => graph.greedy(&graph.by_degree(order)),
                 Rule::Contained {
                     max_lost,
                     most_first,
