@@ -10,7 +10,7 @@ use crate::build::RebandReport;
 use crate::error::Result;
 use crate::join::{Clusters, Join, Pairs};
 use crate::maintain::{self, BackupReport, ExportReport, Stats};
-use crate::query::{self, ContainmentQuery, Nearest, OneOrMany, Query, ShareOf};
+use crate::query::{ContainmentQuery, Nearest, OneOrMany, Query, ShareOf};
 use crate::read::{Records, SnapshotView};
 use crate::types::{CheckReport, DocumentId, Matches, Operation, Overlaps, Record};
 use resemblance_sketch::schema::{DesignReport, Schema};
@@ -250,38 +250,6 @@ impl Snapshot {
         n: usize,
     ) -> Nearest<'a, Q::Each<Matches>> {
         Nearest::new(self.view.view(), signatures.signatures(), n)
-    }
-
-    /// Returns the documents that share a bucket with a signature, ascending by id, without
-    /// comparing them with it. For many signatures, it returns the candidates of each.
-    ///
-    /// The code of a bucket has at most [`code_bits`](crate::schema::MinHashSchema::code_bits)
-    /// bits, so documents whose values in a band differ may share a bucket. In a band of more than
-    /// two rows, 16 bits are for the rows after the first two. One in 65,536 documents that agree
-    /// only in the first two rows is therefore returned too. To get only documents that agree in a
-    /// whole band, compare the band's values.
-    ///
-    /// # Errors
-    ///
-    /// The errors of [`Query::run`].
-    ///
-    /// ```
-    /// # use resemblance::{Document, MinHash, Schema, Store, Text};
-    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
-    /// let store = Store::in_memory(schema)?;
-    /// let page = store.sketch_text("the quick brown fox jumps over the lazy dog")?;
-    /// let id = store.insert(Document::without_key(), &page)?;
-    /// let snapshot = store.snapshot()?;
-    /// assert_eq!(snapshot.candidates(&page)?, [id]);
-    /// assert_eq!(snapshot.candidates(&[page.clone(), page])?, [[id], [id]]);
-    /// # Ok::<(), resemblance::Error>(())
-    /// ```
-    pub fn candidates<Q: OneOrMany + ?Sized>(
-        &self,
-        signatures: &Q,
-    ) -> Result<Q::Each<Vec<DocumentId>>> {
-        let ids = query::candidates(self.view.view(), signatures.signatures())?;
-        signatures.each(ids)
     }
 
     /// Returns the document with a key, if there is one.

@@ -137,12 +137,13 @@ passage_questions! {
 #[pymethods]
 impl Snapshot {
     /// Returns the passages of each of many texts that more than a given number of documents have.
-    #[pyo3(signature = (documents, max_document_frequency, *, threads=None))]
+    #[pyo3(signature = (documents, max_document_frequency, *, filter=None, threads=None))]
     fn frequent_passages<'py>(
         &self,
         py: Python<'py>,
         documents: &Bound<'_, PyAny>,
         max_document_frequency: u64,
+        filter: Option<&Bound<'_, Filter>>,
         threads: Option<usize>,
     ) -> PyResult<Vec<Vec<Bound<'py, PyAny>>>> {
         let parts = &self.schema.get().parts;
@@ -152,6 +153,7 @@ impl Snapshot {
         };
         parts.must_be_plain().or_raise(py)?;
         let snapshot = self.lease.get().or_raise(py)?;
+        let passing = Passing::new(filter);
         let mut batches = Batches::new(documents, threads)?.by_threads();
         let mut all = Vec::new();
         while let Some(batch) = batches.next()? {
@@ -160,9 +162,11 @@ impl Snapshot {
             // Fewer are not worth a thread.
             let threads = batches.threads.min(texts.len() / 256 + 1);
             let find = |texts: &[(&str, resemblance::Signature)]| {
-                passages_of(&snapshot, &cut, texts, max_document_frequency)
+                let filter = passing.filter.clone();
+                passages_of(&snapshot, &cut, texts, max_document_frequency, filter)
             };
-            for passages in released(py, || in_shares(&texts, threads, find))? {
+            let found = released(py, || in_shares(&texts, threads, find));
+            for passages in passing.answer(found)? {
                 let made = passages.iter().map(|it| {
                     object! { py, reports.FrequentPassage, it { start, end, shingles, documents } }
                 });
@@ -174,10 +178,24 @@ impl Snapshot {
     }
 
     /// Returns the ids of the documents that share a bucket with one document.
-    fn candidates(&self, py: Python<'_>, document: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
+    #[pyo3(signature = (document, *, filter=None))]
+    fn candidates(
+        &self,
+        py: Python<'_>,
+        document: &Bound<'_, PyAny>,
+        filter: Option<&Bound<'_, Filter>>,
+    ) -> PyResult<Vec<u64>> {
         let signature = signature_of(py, &self.schema, document)?;
-        let found = released(py, || self.lease.get()?.candidates(&signature))?;
-        Ok(found.into_iter().map(DocumentId::get).collect())
+        let passing = Passing::new(filter);
+        let found = released(py, || {
+            let snapshot = self.lease.get()?;
+            given!(snapshot.query(&signature), filter: passing.filter.clone()).candidates()
+        });
+        Ok(passing
+            .answer(found)?
+            .into_iter()
+            .map(DocumentId::get)
+            .collect())
     }
 
     /// Returns the document with an id, or `None`.
@@ -223,12 +241,12 @@ fn passages_of(
     cut: &Text,
     texts: &[(&str, resemblance::Signature)],
     max_document_frequency: u64,
+    filter: Option<resemblance::Filter<'static>>,
 ) -> resemblance::Result<Vec<Vec<CountedPassage>>> {
     let signatures: Vec<_> = texts.iter().map(|(_, it)| it.clone()).collect();
     let query = snapshot.overlaps(&signatures[..]).threads(1);
-    let found = query
-        .max_document_frequency(max_document_frequency)
-        .frequent_passages()?;
+    let query = query.max_document_frequency(max_document_frequency);
+    let found = given!(query, filter).frequent_passages()?;
     let mut all = Vec::with_capacity(found.len());
     for ((text, _), passages) in texts.iter().zip(found) {
         let mut counted = Vec::with_capacity(passages.len());

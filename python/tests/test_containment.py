@@ -106,6 +106,9 @@ def test_boilerplate_is_what_many_documents_have(tmp_path: Path) -> None:
     assert [[text[at.start : at.end] for at in own] for text, own in zip(texts, found)] == [[menu], [], []]
     assert [(at.shingles, at.documents) for at in found[0]] == [(4, 12)]
     assert store.snapshot().frequent_passages(texts * 300, 5, threads=2) == found * 300
+    some = rs.Filter(matching=lambda document: document.id < 7)
+    assert [at.documents for at in store.snapshot().frequent_passages(texts, 5, filter=some)[0]] == [7]
+    assert store.snapshot().frequent_passages(texts, 7, filter=some) == [[], [], []]
     with pytest.raises(TypeError, match="texts"):
         store.snapshot().frequent_passages([schema.sketch("a b c d")], 5)
 

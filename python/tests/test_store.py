@@ -348,6 +348,7 @@ def test_filters(store: rs.Store) -> None:
                 assert [record.id for record in reader.records(filter=filter)] == ids
                 assert len(list(reader.pairs(filter=filter))) == len(ids) * (len(ids) - 1) // 2
                 assert [list(cluster) for cluster in reader.clusters(filter=filter)] == [ids] * (len(ids) > 1)
+            assert snapshot.candidates(TEXT, filter=filter) == ids
             by_key = store.query(key="k0/0", filter=filter)
             assert [found.id for found in by_key] == [id for id in ids if id > 0]
             assert [found.id for found in transaction.query(TEXT, filter=filter)] == ids
@@ -358,6 +359,7 @@ def test_filters(store: rs.Store) -> None:
             lambda: store.nearest(TEXT, filter=raising),
             lambda: store.nearest_many([TEXT], filter=raising),
             lambda: store.near(TEXT, 0.5, filter=raising),
+            lambda: snapshot.candidates(TEXT, filter=raising),
             lambda: list(store.records(filter=raising)),
             lambda: list(store.pairs(filter=raising)),
             lambda: store.clusters(filter=raising),

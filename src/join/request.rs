@@ -13,7 +13,7 @@ use crate::join::estimate::{JoinEstimate, estimate};
 use crate::join::pairs::Pairs;
 use crate::join::source::JoinSource;
 use crate::join::verify::PairSimilarity;
-use crate::query::{Bounds, Gate, SearchOptions};
+use crate::query::{Bounds, SearchOptions, gated};
 use crate::state::Tombstones;
 use crate::types::{DocumentId, Filter, Progress, Record, Watch};
 use resemblance_sketch::Schema;
@@ -386,14 +386,11 @@ impl<'a, A> Join<'a, A> {
 
     /// Returns the documents that take no part.
     fn hidden(&self) -> Result<Tombstones> {
-        let Some(filter) = &self.filter else {
-            return Ok(Tombstones::default());
-        };
-        let gate = Gate::new(filter);
         let source = &self.source;
-        let hidden = source.context().run_checked(|| source.hidden(&gate));
-        gate.outside.leave();
-        hidden
+        gated(self.filter.as_ref(), |gate| match gate {
+            Some(gate) => source.context().run_checked(|| source.hidden(gate)),
+            None => Ok(Tombstones::default()),
+        })
     }
 }
 

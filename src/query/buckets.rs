@@ -8,6 +8,7 @@ use crate::index::{CodeRange, ProbeControl};
 use crate::invariant::{at, at_mut, invariant};
 use crate::query::candidates::{Candidate, Gathered};
 use crate::query::equal_classes::EqualClasses;
+use crate::query::gate::{Gate, leaves_out};
 use crate::query::plan::{ProbePlan, ProbedLane};
 use crate::read::{PostingTable, ReadView};
 
@@ -234,6 +235,7 @@ impl FirstPostings {
 /// that number from each segment and run, except for postings of deleted documents.
 pub(super) fn read_first(
     view: &dyn ReadView,
+    gate: Option<&Gate<'_>>,
     probes: &[LaneProbe],
     most: usize,
     begin: Begin,
@@ -257,7 +259,7 @@ pub(super) fn read_first(
         view.context().counters.lanes_probed(of_table.len());
         let mut visit = |index: usize, posting: Posting| {
             // Documents that are left out take no room among the first.
-            if view.leaves_out(posting.id)? {
+            if leaves_out(view, gate, posting.id)? {
                 return Ok(ProbeControl::GoOn);
             }
             let position = *at(&positions, index)?;

@@ -7,6 +7,7 @@ use crate::error::{Error, Result};
 use crate::format::DocumentRow;
 use crate::options::StoreOptions;
 use crate::query::equal_classes::EqualMembers;
+use crate::query::gate::Gate;
 use crate::read::ReadView;
 use crate::types::BudgetExceeded;
 
@@ -100,10 +101,11 @@ pub(super) fn keep_first(exact: &mut Vec<Candidate>) {
     });
 }
 
-/// Shows the signatures of the live ones among `candidates`, which ascend, with who asks for it. Each
-/// row is read once.
+/// Shows the signatures of the live ones among `candidates` that pass, which ascend, with who asks
+/// for it. Each row is read once.
 pub(super) fn compare(
     view: &dyn ReadView,
+    gate: Option<&Gate<'_>>,
     candidates: &[Candidate],
     visit: &mut dyn FnMut(Candidate, &DocumentRow<'_>) -> Result<()>,
 ) -> Result<()> {
@@ -112,7 +114,12 @@ pub(super) fn compare(
     let mut compared = 0;
     let mut rest = candidates.iter().peekable();
     view.live_documents(&ids, &mut |id, row| {
-        // Only live documents have rows here, so candidates without one are skipped.
+        if let Some(gate) = gate
+            && !gate.passes(view, id, &row.head)?
+        {
+            return Ok(());
+        }
+        // Only documents that live and pass are shown, so candidates without one are skipped.
         while let Some(candidate) = rest.next_if(|candidate| candidate.id <= id) {
             if candidate.id == id {
                 compared += 1;

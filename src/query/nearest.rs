@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::invariant::OrBug;
 use crate::query::bounds::{Family, SearchOptions};
 use crate::query::collect::Collector;
-use crate::query::filtered_view::filtered;
+use crate::query::gate::{Gate, gated};
 use crate::query::plan::Families;
 use crate::query::request::check_signatures;
 use crate::query::score::Order;
@@ -175,19 +175,20 @@ impl<'a, A> Nearest<'a, A> {
         let context = self.view.context();
         check_signatures(context, self.signatures)?;
         let signatures: Vec<&Signature> = self.signatures.iter().collect();
-        let ask = |view: &dyn ReadView, verify: Option<&Ask<'_>>| {
+        let ask = |gate: Option<&Gate<'_>>, verify: Option<&Ask<'_>>| {
             let search = StagedSearch {
                 spec: SearchSpec {
+                    gate,
                     families,
                     order,
                     exclude: self.options.exclude.map(DocumentId::get),
                     referee: match order {
                         // Distances are exact anyway.
                         Order::Distance => Referee::Estimate,
-                        Order::Similarity => Referee::of(view, verify),
+                        Order::Similarity => Referee::of(self.view, verify),
                     },
                     with_payloads: self.options.with_payloads,
-                    ..SearchSpec::new(view, Collector::Top(goal.limit()))
+                    ..SearchSpec::new(self.view, Collector::Top(goal.limit()))
                 },
                 goal,
                 min_recall: self.options.min_recall.unwrap_or(DEFAULT_MIN_RECALL),
@@ -196,7 +197,7 @@ impl<'a, A> Nearest<'a, A> {
             context.run_checked(|| search.run(&signatures))
         };
         let answers = asking(self.verify.as_deref(), |verify| {
-            filtered(self.view, self.filter.as_ref(), |view| ask(view, verify))
+            gated(self.filter.as_ref(), |gate| ask(gate, verify))
         });
         answers.inspect(|answers| context.note_queries(answers.len()))
     }

@@ -11,6 +11,7 @@ use crate::query::candidates::{
     Budget, Candidate, CandidateSource, Candidates, Gathered, MAX_IDENTICAL_TRIES,
 };
 use crate::query::equal_classes::{EqualClasses, EqualMembers};
+use crate::query::gate::Gate;
 use crate::query::plan::ProbePlan;
 use crate::read::{PostingTable, ReadView};
 use crate::types::BudgetExceeded;
@@ -25,6 +26,8 @@ pub(super) struct Probe<'p> {
     plan: &'p ProbePlan,
     budget: Option<Budget>,
     exclude: Option<u64>,
+    /// Keeps documents that do not pass from taking room in a bucket that is read in part.
+    pub(super) gate: Option<&'p Gate<'p>>,
     /// True if one of several equal documents represents all: without a budget, members of classes
     /// of equal documents are then returned separately from the other candidates.
     pub(super) folds_equal: bool,
@@ -46,6 +49,7 @@ impl<'p> Probe<'p> {
             plan,
             budget,
             exclude,
+            gate: None,
             folds_equal: false,
             probes: LaneProbe::of_plan(view, plan),
             first: None,
@@ -53,7 +57,13 @@ impl<'p> Probe<'p> {
     }
 
     fn read_one(&self, probe: &LaneProbe, most: usize, begin: Begin) -> Result<ReadBucket> {
-        let mut buckets = read_first(self.view, std::slice::from_ref(probe), most, begin)?;
+        let mut buckets = read_first(
+            self.view,
+            self.gate,
+            std::slice::from_ref(probe),
+            most,
+            begin,
+        )?;
         buckets.pop().or_bug("a bucket")
     }
 
@@ -64,7 +74,13 @@ impl<'p> Probe<'p> {
         let mut buckets: Vec<ReadBucket> = self.first.take().into_iter().collect();
         let unread = self.unread(buckets.len())?;
         let most = budget.postings();
-        buckets.extend(read_first(self.view, unread, most, Begin::ExactCode)?);
+        buckets.extend(read_first(
+            self.view,
+            self.gate,
+            unread,
+            most,
+            Begin::ExactCode,
+        )?);
         let (read, expected) = (buckets.len(), self.probes.len());
         invariant!(read == expected, "read {read} of {expected} buckets");
         let mut weighed = self.weigh(&buckets);

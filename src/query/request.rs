@@ -9,7 +9,7 @@ use crate::invariant::{OrBug, at, at_mut};
 use crate::query::bounds::{Bounds, SearchOptions};
 use crate::query::candidates::{Budget, Candidate, CandidateSource, compare};
 use crate::query::collect::Collector;
-use crate::query::filtered_view::filtered;
+use crate::query::gate::{Gate, gated, leaves_out};
 use crate::query::probe::Probe;
 use crate::query::search::SearchSpec;
 use crate::query::sweep::{Sweep, for_each_piece, in_threads};
@@ -42,9 +42,6 @@ pub trait OneOrMany: sealed::Sealed {
 
     #[doc(hidden)]
     fn signatures(&self) -> &[Signature];
-
-    #[doc(hidden)]
-    fn each<T>(&self, all: Vec<T>) -> Result<Self::Each<T>>;
 }
 
 mod sealed {
@@ -62,10 +59,6 @@ impl OneOrMany for Signature {
     fn signatures(&self) -> &[Signature] {
         std::slice::from_ref(self)
     }
-
-    fn each<T>(&self, mut all: Vec<T>) -> Result<T> {
-        all.pop().or_bug("what was found for a signature")
-    }
 }
 
 macro_rules! answered_together {
@@ -75,10 +68,6 @@ macro_rules! answered_together {
 
             fn signatures(&self) -> &[Signature] {
                 self
-            }
-
-            fn each<T>(&self, all: Vec<T>) -> Result<Vec<T>> {
-                Ok(all)
             }
         }
     };
@@ -92,10 +81,6 @@ impl<Q: OneOrMany + ?Sized> OneOrMany for &Q {
 
     fn signatures(&self) -> &[Signature] {
         (**self).signatures()
-    }
-
-    fn each<T>(&self, all: Vec<T>) -> Result<Q::Each<T>> {
-        (**self).each(all)
     }
 }
 
@@ -371,21 +356,44 @@ impl<'a, A> Query<'a, A> {
             let expected = "none: a scan compares with every document";
             return Err(Error::invalid("probe_budget", budget, expected));
         }
-        let ask = |view: &dyn ReadView, verify: Option<&Ask<'_>>| {
+        let ask = |gate: Option<&Gate<'_>>, verify: Option<&Ask<'_>>| {
             let spec = SearchSpec {
+                gate,
                 bounds: Some(&bounds),
                 budget,
                 exclude: options.exclude.map(DocumentId::get),
-                referee: Referee::of(view, verify),
+                referee: Referee::of(self.view, verify),
                 with_payloads: options.with_payloads,
-                ..SearchSpec::new(view, Collector::up_to(options.limit))
+                ..SearchSpec::new(self.view, Collector::up_to(options.limit))
             };
             context.run_checked(|| run(&spec))
         };
         let answer = asking(self.verify.as_deref(), |verify| {
-            filtered(self.view, self.filter.as_ref(), |view| ask(view, verify))
+            gated(self.filter.as_ref(), |gate| ask(gate, verify))
         });
         answer.inspect(|_| context.note_queries(self.signatures.len()))
+    }
+
+    fn all_candidates(&self) -> Result<Vec<Vec<DocumentId>>> {
+        let (context, options) = (self.view.context(), &self.options);
+        options.check_threads()?;
+        check_signatures(context, &self.signatures)?;
+        let signatures: Vec<&Signature> = self.signatures.iter().collect();
+        let answers = gated(self.filter.as_ref(), |gate| {
+            let find = |view: &dyn ReadView, part: &[&Signature]| {
+                let spec = SearchSpec {
+                    gate,
+                    exclude: options.exclude.map(DocumentId::get),
+                    ..SearchSpec::new(view, Collector::up_to(None))
+                };
+                candidates_of(&spec, part)
+            };
+            context.run_checked(|| match self.view.shared() {
+                Some(view) => in_threads(&signatures, options.threads, |part| find(view, part)),
+                None => find(self.view, &signatures),
+            })
+        });
+        answers.inspect(|_| context.note_queries(signatures.len()))
     }
 }
 
@@ -433,6 +441,37 @@ impl<'a> Query<'a> {
     /// 1.
     pub fn run(self) -> Result<Matches> {
         self.search(|spec| spec.answer(self.options.scan, at(&self.signatures, 0)?))
+    }
+
+    /// Returns the documents that share a bucket with the signature, ascending by id, without
+    /// comparing them with it. Only [`filter`](Self::filter) and [`excluding`](Self::excluding)
+    /// have an effect. Without a filter, it reads no row of a document that is in a run.
+    ///
+    /// The code of a bucket has at most [`code_bits`](crate::schema::MinHashSchema::code_bits)
+    /// bits, so documents whose values in a band differ may share a bucket. In a band of more than
+    /// two rows, 16 bits are for the rows after the first two. One in 65,536 documents that agree
+    /// only in the first two rows is therefore returned too. To get only documents that agree in a
+    /// whole band, compare the band's values.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`run`](Self::run).
+    ///
+    /// ```
+    /// # use resemblance::{Filter, MinHash, Schema, Store, Text};
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+    /// let store = Store::in_memory(schema)?;
+    /// let page = store.sketch_text("the quick brown fox jumps over the lazy dog")?;
+    /// let (a, b) = (store.insert("a", &page)?, store.insert("b", &page)?);
+    /// let snapshot = store.snapshot()?;
+    /// assert_eq!(snapshot.query(&page).candidates()?, [a, b]);
+    /// let filter = Filter::all().key_prefix("b");
+    /// assert_eq!(snapshot.query(&page).filter(filter).candidates()?, [b]);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn candidates(self) -> Result<Vec<DocumentId>> {
+        let mut all = self.all_candidates()?;
+        all.pop().or_bug("what was found for a signature")
     }
 }
 
@@ -489,54 +528,57 @@ impl<'a> Query<'a, Vec<Matches>> {
         let signatures: Vec<&Signature> = self.signatures.iter().collect();
         self.search(|spec| spec.answer_many(scan, &signatures, threads))
     }
+
+    /// Returns the [candidates](Query::<Matches>::candidates) of each signature, in their order.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`run`](Self::run).
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
+    /// let page = store.sketch_text("the quick brown fox jumps over the lazy dog")?;
+    /// let id = store.insert("a", &page)?;
+    /// let pages = [page.clone(), page];
+    /// assert_eq!(store.snapshot()?.query(&pages).candidates()?, [[id], [id]]);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn candidates(self) -> Result<Vec<Vec<DocumentId>>> {
+        self.all_candidates()
+    }
 }
 
-/// Returns the live documents that share a bucket with each signature, not compared, ascending by id.
-pub(crate) fn candidates(
-    view: &dyn ReadView,
-    signatures: &[Signature],
-) -> Result<Vec<Vec<DocumentId>>> {
-    let context = view.context();
-    check_signatures(context, signatures)?;
-    let signatures: Vec<&Signature> = signatures.iter().collect();
-    context
-        .run_checked(|| match view.shared() {
-            Some(view) => in_threads(&signatures, None, |part| candidates_of_part(view, part)),
-            None => candidates_of_part(view, &signatures),
-        })
-        .inspect(|answers| context.note_queries(answers.len()))
-}
-
-fn candidates_of_part(
-    view: &dyn ReadView,
-    signatures: &[&Signature],
-) -> Result<Vec<Vec<DocumentId>>> {
-    let spec = SearchSpec::new(view, Collector::up_to(None));
+/// Returns the live documents that share a bucket with each signature, not compared, ascending by
+/// id.
+fn candidates_of(spec: &SearchSpec<'_>, signatures: &[&Signature]) -> Result<Vec<Vec<DocumentId>>> {
     if let [signature] = signatures {
         let plan = spec.plan([*signature])?;
-        let all = Probe::new(view, &plan, None, None).all()?;
+        let all = Probe::new(spec.view, &plan, None, spec.exclude).all()?;
         let found = all.or_bug("the candidates of a signature")?;
-        return live(view, signatures, &found.list);
+        return live(spec, signatures, &found.list);
     }
     let mut answers = Vec::with_capacity(signatures.len());
     for_each_piece(signatures, |piece| {
         let mut plan = spec.plan(piece.iter().copied())?;
-        let Some(all) = Sweep::new(view, &mut plan, None, None).all()? else {
+        let Some(all) = Sweep::new(spec.view, &mut plan, None, spec.exclude).all()? else {
             return Ok(false);
         };
-        answers.append(&mut live(view, piece, &all.list)?);
+        answers.append(&mut live(spec, piece, &all.list)?);
         Ok(true)
     })?;
     Ok(answers)
 }
 
-/// Returns the live documents of a list, for each signature. No row is read of a document that has
-/// been flushed: its posting shows that it was indexed, and the tombstones whether it is deleted.
+/// Returns the live documents of a list, for each signature. Without a filter, no row is read of a
+/// document that has been flushed: its posting shows that it was indexed, and the tombstones
+/// whether it is deleted.
 fn live(
-    view: &dyn ReadView,
+    spec: &SearchSpec<'_>,
     signatures: &[&Signature],
     list: &[Candidate],
 ) -> Result<Vec<Vec<DocumentId>>> {
+    let (view, gate) = (spec.view, spec.gate);
     let context = view.context();
     let mut live = vec![Vec::new(); signatures.len()];
     let mut add = |candidate: &Candidate, is_empty: bool| {
@@ -555,13 +597,13 @@ fn live(
     let (flushed, others) = list.split_at(flushed);
     let mut found = 0;
     for candidate in flushed {
-        if !view.is_deleted(candidate.id) {
+        if !leaves_out(view, gate, candidate.id)? {
             add(candidate, false)?;
             found += 1;
         }
     }
     context.note_candidates(found);
-    compare(view, others, &mut |candidate, row| {
+    compare(view, gate, others, &mut |candidate, row| {
         add(&candidate, row.is_empty())
     })?;
     Ok(live)

@@ -9,6 +9,7 @@ use crate::format::DocumentRow;
 use crate::invariant::{OrBug, at_mut};
 use crate::query::bounds::ResolvedBounds;
 use crate::query::collect::{FoundDocuments, ScanKeeps};
+use crate::query::gate::Gate;
 use crate::query::score::{Scored, Scorer};
 use crate::query::search::SearchSpec;
 use crate::query::verify::Referee;
@@ -86,16 +87,16 @@ impl SearchSpec<'_> {
             if distance_without_band.is_some() && probes_bands {
                 context.band_codes(signature, &mut codes)?;
             }
-            let set = context.set_of(signature)?.filter(|_| by_sets);
             encoded.push(EncodedSignature {
                 signature,
                 values,
                 codes,
-                set,
+                set: context.set_of(signature)?.filter(|_| by_sets),
             });
         }
         let scan = Scan {
             context,
+            gate: self.gate,
             signatures: encoded,
             bounds,
             distance_without_band,
@@ -136,6 +137,7 @@ impl SearchSpec<'_> {
 /// The signatures that are compared with every document.
 struct Scan<'s> {
     context: &'s SharedContext,
+    gate: Option<&'s Gate<'s>>,
     signatures: Vec<EncodedSignature<'s>>,
     /// `None` keeps every document.
     bounds: Option<&'s ResolvedBounds>,
@@ -166,6 +168,11 @@ impl Scan<'_> {
         let shape = self.context.shape();
         let row = DocumentRow::decode(id, bytes, shape)?;
         if Some(id) == self.exclude {
+            return Ok(());
+        }
+        if let Some(gate) = self.gate
+            && !gate.passes(view, id, &row.head)?
+        {
             return Ok(());
         }
         let layout = shape.values;

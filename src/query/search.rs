@@ -9,6 +9,7 @@ use crate::query::bounds::ResolvedBounds;
 use crate::query::candidates::{Budget, Candidate, CandidateSource, MAX_IDENTICAL_TRIES, compare};
 use crate::query::collect::{Collector, FoundDocuments, ScanKeeps, TopK};
 use crate::query::equal_classes::EqualMembers;
+use crate::query::gate::{Gate, leaves_out};
 use crate::query::plan::{Families, IdenticalLane, ProbePlan};
 use crate::query::probe::Probe;
 use crate::query::score::{Order, Scored, Scorer};
@@ -22,6 +23,8 @@ use resemblance_sketch::sketch::Signature;
 #[derive(Clone, Copy)]
 pub(crate) struct SearchSpec<'q> {
     pub(crate) view: &'q dyn ReadView,
+    /// Leaves out the documents that do not pass.
+    pub(crate) gate: Option<&'q Gate<'q>>,
     /// `None` keeps candidates, however far.
     pub(crate) bounds: Option<&'q ResolvedBounds>,
     /// The families whose lanes are searched where there are no bounds.
@@ -43,6 +46,7 @@ impl<'q> SearchSpec<'q> {
     pub(crate) fn new(view: &'q dyn ReadView, collector: Collector) -> Self {
         Self {
             view,
+            gate: None,
             bounds: None,
             families: Families::ALL,
             order: Order::Similarity,
@@ -71,6 +75,7 @@ impl<'q> SearchSpec<'q> {
         let plan = self.plan([signature])?;
         let lane = plan.identical_lane();
         let mut probe = Probe::new(self.view, &plan, self.budget, self.exclude);
+        probe.gate = self.gate;
         // Documents with equal signatures may differ: each is verified.
         probe.folds_equal = !self.referee.verifies();
         let found = self.collect(index, &[signature], lane, probe)?;
@@ -354,7 +359,7 @@ impl<'q> SearchSpec<'q> {
         let measured = candidates.partition_point(is_measured);
         let (measured, unread) = candidates.split_at(measured);
         self.score_measured(measured, all)?;
-        compare(self.view, unread, &mut |candidate, row| {
+        compare(self.view, self.gate, unread, &mut |candidate, row| {
             let query_index = candidate.query_index as usize;
             let scorer = Scorer::new(at(signatures, query_index)?);
             let found = at_mut(all, query_index)?;
@@ -371,7 +376,7 @@ impl<'q> SearchSpec<'q> {
     fn score_measured(&self, candidates: &[Candidate], all: &mut [FoundDocuments]) -> Result<()> {
         let mut compared = 0;
         for candidate in candidates {
-            if self.view.leaves_out(candidate.id)? {
+            if leaves_out(self.view, self.gate, candidate.id)? {
                 continue;
             }
             compared += 1;
@@ -405,7 +410,7 @@ impl<'q> SearchSpec<'q> {
             // Among equal scores, the lowest ids are the best.
             let (mut first, mut count) = (Vec::new(), 0);
             for id in class.filter(is_new) {
-                if self.view.leaves_out(id)? {
+                if leaves_out(self.view, self.gate, id)? {
                     continue;
                 }
                 count += 1;

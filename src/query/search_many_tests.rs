@@ -64,9 +64,9 @@ fn query_batch_applies_options_to_each() {
                 assert!(is_scan || options.scan != Some(true), "{options:?}");
             }
         }
-        let many = snapshot.candidates(&signatures).unwrap();
+        let many = snapshot.query(&signatures).candidates().unwrap();
         let apart = signatures.iter().step_by(one_in(7));
-        let apart = apart.map(|s| snapshot.candidates(s).unwrap());
+        let apart = apart.map(|s| snapshot.query(s).candidates().unwrap());
         assert!(many.into_iter().step_by(one_in(7)).eq(apart));
     }
     assert_eq!(excluded, 3 * kinds().len());
@@ -133,7 +133,7 @@ fn query_refuses_impossible_bounds() {
     ];
     for refused in [
         snapshot.query(&signatures).run().err(),
-        snapshot.candidates(&signatures).err(),
+        snapshot.query(&signatures).candidates().err(),
     ] {
         let refused = refused.unwrap();
         assert!(matches!(refused, Error::SignatureMismatch { .. }));

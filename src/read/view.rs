@@ -135,12 +135,6 @@ pub(crate) trait ReadView {
     /// Returns true for a document that was removed and still has postings in a run. It may have rows, too,
     /// which mean nothing.
     fn is_deleted(&self, id: u64) -> bool;
-
-    /// Returns true for a document that a search leaves out although it has postings: one that was
-    /// removed, or one that the filter of the question does not let pass.
-    fn leaves_out(&self, id: u64) -> Result<bool> {
-        Ok(self.is_deleted(id))
-    }
 }
 
 /// Reads that all views share.
@@ -223,9 +217,9 @@ impl dyn ReadView + '_ {
         self.with_row(id, |row| read(&self.decode(id, row)?))
     }
 
-    /// Checks that a document which has a posting and no row was removed, or does not pass a filter.
+    /// Checks that a document which has a posting and no row was removed.
     pub(crate) fn expect_gone(&self, id: u64) -> Result<()> {
-        if id >= self.flushed_below() || self.leaves_out(id)? {
+        if id >= self.flushed_below() || self.is_deleted(id) {
             return Ok(());
         }
         let place = format!("table {DOCUMENTS}, document {id}");

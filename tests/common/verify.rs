@@ -285,10 +285,12 @@ pub(crate) fn query_many_like(
         (Err(Error::InvalidParameter { .. }), Some(expected)) if expected.is_empty() => {}
         (answers, _) => panic!("{question:?}: {answers:?}"),
     }
-    let candidates = snapshot.candidates(signatures).unwrap();
-    for (found, signature) in candidates.iter().zip(signatures) {
+    let passing = model.passing(question.filter);
+    let filter = question.filter.map_or_else(Filter::all, Passing::filter);
+    let candidates = snapshot.query(signatures).filter(filter).candidates();
+    for (found, signature) in candidates.unwrap().iter().zip(signatures) {
         let ids: Vec<u64> = found.iter().map(|id| id.get()).collect();
-        assert_eq!(ids, model.candidates(signature));
+        assert_eq!(ids, passing.candidates(signature));
     }
 }
 
@@ -383,9 +385,11 @@ pub(crate) fn whole_snapshot(
     let stored = model.documents.values().map(|entry| &entry.signature);
     for signature in stored.chain(strangers) {
         COMPARED.fetch_add(2, Relaxed);
-        let candidates = snapshot.candidates(signature).unwrap();
-        let ids: Vec<u64> = candidates.iter().map(|id| id.get()).collect();
-        assert_eq!(ids, model.candidates(signature));
+        let passing = any_filter(random);
+        let filter = passing.map_or_else(Filter::all, Passing::filter);
+        let candidates = snapshot.query(signature).filter(filter).candidates();
+        let ids = candidates.unwrap().into_iter().map(DocumentId::get);
+        assert!(ids.eq(model.passing(passing).candidates(signature)));
         let n = random.pick(&[0, 1, 3, 5, 10, usize::MAX]);
         nearest_like(snapshot, model, signature, n, any_filter(random));
     }
@@ -430,5 +434,26 @@ fn nearest_like(
         if usual.scope() == Scope::Scan && is_whole {
             same_matches(model, &usual, &all);
         }
+        let radius = if by == Family::SimHash { 3.0 } else { 0.4 };
+        let nearest = snapshot.nearest(signature, n).by(by).min_recall(1.0);
+        let near = nearest.filter(filter.clone()).within(radius, 1.5).unwrap();
+        one_within(model, &near, signature, by, radius);
     }
+}
+
+/// The answer is within 1.5 times the radius, and there is one if a document is within the radius.
+fn one_within(model: &Model, near: &Matches, signature: &Signature, by: Family, radius: f64) {
+    let all = model.nearest(signature, usize::MAX, by, false);
+    let distance = |found: &Found| match by {
+        Family::SimHash => f64::from(found.distance),
+        _ => 1.0 - found.estimate,
+    };
+    let Some(found) = near.first() else {
+        assert!(all.iter().all(|found| distance(found) > radius), "{near:?}");
+        return;
+    };
+    let expected = all.iter().find(|other| other.id == found.id().get());
+    let expected = expected.unwrap();
+    assert!(distance(expected) <= radius * 1.5 + 1e-9);
+    same_match(model, found, *expected);
 }

@@ -36,9 +36,9 @@ fn answers_are_the_same_for_any_number_of_threads() {
     for threads in [0, 1_025] {
         refused(query().threads(threads).run(), "threads");
     }
-    let candidates = snapshot.candidates(&asked).unwrap();
+    let candidates = snapshot.query(&asked).candidates().unwrap();
     for (signature, candidates) in asked.iter().zip(&candidates).step_by(31) {
-        assert_eq!(snapshot.candidates(signature).unwrap(), *candidates);
+        assert_eq!(snapshot.query(signature).candidates().unwrap(), *candidates);
     }
     // A closure of the caller stays on the thread of the caller.
     let own = std::thread::current().id();

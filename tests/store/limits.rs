@@ -55,7 +55,7 @@ fn mismatched_input_is_refused_and_changes_nothing() {
         let snapshot = store.snapshot().unwrap();
         mismatch(snapshot.query(misfit).run().err());
         mismatch(snapshot.nearest(misfit, 1).run().err());
-        mismatch(snapshot.candidates(misfit).err());
+        mismatch(snapshot.query(misfit).candidates().err());
     }
     let good = signature(2);
     let long_key = vec![b'k'; 4_097];

@@ -295,7 +295,7 @@ fn holds_without(store: &Store, documents: u64, step: usize, of: u64) {
         assert_eq!(snapshot.get(key).unwrap(), record);
         assert_eq!(snapshot.key(id).unwrap().is_some(), expected == 1);
         let near = snapshot.query(&signature(number)).run().unwrap();
-        let seen = snapshot.candidates(&signature(number)).unwrap();
+        let seen = snapshot.query(&signature(number)).candidates().unwrap();
         assert_eq!((near.len(), seen.len()), (expected, expected), "{number}");
     }
     let scanned = snapshot.query(&signature(0)).scan().run().unwrap();

@@ -146,14 +146,14 @@ fn metrics_count_queries_and_comparisons() {
         compared += snapshot.query(signature).run().unwrap().candidates();
         compared += snapshot.query(signature).scan().run().unwrap().candidates();
         compared += snapshot.nearest(signature, 3).run().unwrap().candidates();
-        compared += snapshot.candidates(signature).unwrap().len();
+        compared += snapshot.query(signature).candidates().unwrap().len();
     }
     let many = snapshot.query(&signatures).run().unwrap();
     compared += many
         .iter()
         .map(|matches| matches.candidates())
         .sum::<usize>();
-    let many = snapshot.candidates(&signatures).unwrap();
+    let many = snapshot.query(&signatures).candidates().unwrap();
     compared += many.iter().map(Vec::len).sum::<usize>();
     // A refused query does not count as answered.
     snapshot

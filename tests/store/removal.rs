@@ -140,7 +140,8 @@ fn removing_everything_leaves_an_empty_store() {
             for document in 0..120 {
                 assert!(
                     snapshot
-                        .candidates(&content(document, 0))
+                        .query(&content(document, 0))
+                        .candidates()
                         .unwrap()
                         .is_empty()
                 );

@@ -39,7 +39,7 @@ fn bulk_build(place: &Place, documents: u64) {
 }
 
 fn found(snapshot: &Snapshot, number: u64) -> Vec<u64> {
-    let candidates = snapshot.candidates(&signature(number)).unwrap();
+    let candidates = snapshot.query(&signature(number)).candidates().unwrap();
     candidates.into_iter().map(DocumentId::get).collect()
 }
 

@@ -96,13 +96,15 @@ impl Engine for Ours {
     }
 
     fn candidates(&self, probe: &Probe) -> Result<Vec<u64>> {
-        Ok(numbers(self.snapshot()?.candidates(&probe.signature)?))
+        Ok(numbers(
+            self.snapshot()?.query(&probe.signature).candidates()?,
+        ))
     }
 
     fn candidates_many(&self, probes: &[Probe]) -> Option<Result<Vec<Vec<u64>>>> {
         let signatures: Vec<_> = probes.iter().map(|one| one.signature.clone()).collect();
         Some(self.snapshot().and_then(|snapshot| {
-            let ids = snapshot.candidates(&signatures)?;
+            let ids = snapshot.query(&signatures).candidates()?;
             Ok(ids.into_iter().map(numbers).collect())
         }))
     }

@@ -376,7 +376,7 @@ fn read_alone(engine: &str, options: &Options) -> Result<Report> {
                 break;
             }
             let start = Instant::now();
-            let found = store.snapshot()?.candidates(signature)?;
+            let found = store.snapshot()?.query(signature).candidates()?;
             report.latencies.push(start.elapsed());
             if found.is_empty() {
                 return Err("a document that is there was not found".into());

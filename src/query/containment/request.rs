@@ -11,7 +11,7 @@ use crate::invariant::{OrBug, at, at_mut};
 use crate::query::bounds::SearchOptions;
 use crate::query::containment::placed_passages::placed_passages;
 use crate::query::containment::shared_hashes::SharedHashes;
-use crate::query::filtered_view::filtered;
+use crate::query::gate::gated;
 use crate::query::request::check_signatures;
 use crate::query::sweep::{for_each_piece, in_threads};
 use crate::read::ReadView;
@@ -204,7 +204,7 @@ impl<'a, A> ContainmentQuery<'a, A> {
     }
 
     fn answers(&self) -> Result<Vec<Overlaps>> {
-        self.ask(ContainmentBounds::answers)
+        self.ask(self.bounds.max_frequency, ContainmentBounds::add_answers)
     }
 
     /// Returns the passages of each text that
@@ -247,12 +247,23 @@ impl<'a, A> ContainmentQuery<'a, A> {
                 expected,
             ));
         }
-        self.ask(ContainmentBounds::frequent_passages)
+        // Without a cap: the documents are counted.
+        self.ask(u64::MAX, ContainmentBounds::add_frequent_passages)
     }
 
+    /// Answers by `add`, piece by piece, from the documents that share hashes with the signatures of
+    /// a piece. A hash that more than `cap` documents have is capped.
     fn ask<T: Send>(
         &self,
-        answer: impl Fn(&ContainmentBounds, &dyn ReadView, &[&Signature]) -> Result<Vec<T>> + Sync,
+        cap: u64,
+        add: impl Fn(
+            &ContainmentBounds,
+            &dyn ReadView,
+            &[&Signature],
+            &SharedHashes,
+            &mut Vec<T>,
+        ) -> Result<()>
+        + Sync,
     ) -> Result<Vec<T>> {
         let context = self.view.context();
         if context.schema.containment().is_none() {
@@ -263,12 +274,23 @@ impl<'a, A> ContainmentQuery<'a, A> {
         check_signatures(context, &self.signatures)?;
         let signatures: Vec<&Signature> = self.signatures.iter().collect();
         let bounds = self.bounds;
-        let answers = filtered(self.view, self.filter.as_ref(), |view| {
-            context.run_checked(|| match view.shared() {
+        let answers = gated(self.filter.as_ref(), |gate| {
+            let answer = |view: &dyn ReadView, part: &[&Signature]| {
+                let mut answers = Vec::with_capacity(part.len());
+                for_each_piece(part, |piece| {
+                    let Some(shared) = SharedHashes::find(view, gate, piece, cap)? else {
+                        return Ok(false);
+                    };
+                    add(&bounds, view, piece, &shared, &mut answers)?;
+                    Ok(true)
+                })?;
+                Ok(answers)
+            };
+            context.run_checked(|| match self.view.shared() {
                 Some(view) => in_threads(&signatures, bounds.options.threads, |part| {
-                    answer(&bounds, view, part)
+                    answer(view, part)
                 }),
-                None => answer(&bounds, view, &signatures),
+                None => answer(self.view, &signatures),
             })
         });
         answers.inspect(|_| context.note_queries(signatures.len()))
@@ -320,25 +342,17 @@ impl ContainmentBounds {
         self.options.check_threads()
     }
 
-    fn answers(&self, view: &dyn ReadView, signatures: &[&Signature]) -> Result<Vec<Overlaps>> {
-        let cap = self.max_frequency;
-        by_piece(view, signatures, cap, |piece, shared, answers| {
-            self.add_answers(view, piece, shared, answers)
-        })
-    }
-
-    fn frequent_passages(
+    fn add_frequent_passages(
         &self,
-        view: &dyn ReadView,
-        signatures: &[&Signature],
-    ) -> Result<Vec<Vec<FrequentPassage>>> {
-        // Without a cap: the documents are counted.
-        by_piece(view, signatures, u64::MAX, |piece, shared, answers| {
-            for signature in piece {
-                answers.push(self.runs_of(signature, shared)?);
-            }
-            Ok(())
-        })
+        _: &dyn ReadView,
+        piece: &[&Signature],
+        shared: &SharedHashes,
+        answers: &mut Vec<Vec<FrequentPassage>>,
+    ) -> Result<()> {
+        for signature in piece {
+            answers.push(self.runs_of(signature, shared)?);
+        }
+        Ok(())
     }
 
     fn runs_of(
@@ -473,24 +487,6 @@ impl ContainmentBounds {
             overlaps.truncate(limit);
         }
     }
-}
-
-/// Answers signatures piece by piece, from the documents that share hashes with those of a piece.
-fn by_piece<T>(
-    view: &dyn ReadView,
-    signatures: &[&Signature],
-    cap: u64,
-    add: impl Fn(&[&Signature], &SharedHashes, &mut Vec<T>) -> Result<()>,
-) -> Result<Vec<T>> {
-    let mut answers = Vec::with_capacity(signatures.len());
-    for_each_piece(signatures, |piece| {
-        let Some(shared) = SharedHashes::find(view, piece, cap)? else {
-            return Ok(false);
-        };
-        add(piece, &shared, &mut answers)?;
-        Ok(true)
-    })?;
-    Ok(answers)
 }
 
 /// Converts a number of kept hashes, of which a signature has fewer than 2^32.

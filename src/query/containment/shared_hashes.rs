@@ -4,6 +4,7 @@ use crate::error::Result;
 use crate::format::Posting;
 use crate::index::{ProbeRange, SweepControl};
 use crate::invariant::{OrBug, at, at_mut};
+use crate::query::gate::{Gate, leaves_out};
 use crate::read::{PostingTable, ReadView};
 use resemblance_sketch::sketch::Signature;
 
@@ -30,6 +31,7 @@ impl SharedHashes {
     /// capped. Returns `None` if there are so many postings that the signatures must be halved.
     pub(super) fn find(
         view: &dyn ReadView,
+        gate: Option<&Gate<'_>>,
         signatures: &[&Signature],
         max_frequency: u64,
     ) -> Result<Option<Self>> {
@@ -45,7 +47,7 @@ impl SharedHashes {
             found: Vec::new(),
             codes,
         };
-        if !shared.sweep(view, signatures.len() > 1, max_frequency)? {
+        if !shared.sweep(view, gate, signatures.len() > 1, max_frequency)? {
             return Ok(None);
         }
         shared.found.sort_unstable();
@@ -58,6 +60,7 @@ impl SharedHashes {
     fn sweep(
         &mut self,
         view: &dyn ReadView,
+        gate: Option<&Gate<'_>>,
         can_be_halved: bool,
         max_frequency: u64,
     ) -> Result<bool> {
@@ -74,7 +77,7 @@ impl SharedHashes {
             if *at(is_capped, index as usize)? {
                 return Ok(SweepControl::SkipRange);
             }
-            if view.leaves_out(posting.id)? {
+            if leaves_out(view, gate, posting.id)? {
                 return Ok(SweepControl::GoOn);
             }
             // Documents that are in no run may have been removed and keep their postings all the same: they

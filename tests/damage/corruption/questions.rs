@@ -84,13 +84,13 @@ impl Content {
         for signature in signatures {
             put(snapshot.query(signature).run().map(Answer::Matches));
             put(snapshot.nearest(signature, 3).run().map(Answer::Matches));
-            put(snapshot.candidates(signature).map(Answer::Ids));
+            put(snapshot.query(signature).candidates().map(Answer::Ids));
         }
         if let Some(signature) = signatures.first() {
             put(snapshot.query(signature).scan().run().map(Answer::Matches));
         }
         put(snapshot.query(signatures).run().map(Answer::Many));
-        let candidates = snapshot.candidates(signatures);
+        let candidates = snapshot.query(signatures).candidates();
         put(candidates.map(Answer::ManyIds));
         let clusters = snapshot.clusters().run();
         put(clusters.map(|clusters| Answer::Clusters(clusters.collect())));

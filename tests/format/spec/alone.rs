@@ -68,7 +68,7 @@ fn distributed_codes_group_candidates() {
             .filter(|(_, b)| shares(b))
             .map(|(n, _)| n)
             .collect();
-        let found = snapshot.candidates(signature).unwrap();
+        let found = snapshot.query(signature).candidates().unwrap();
         let found: Vec<u64> = found.into_iter().map(|id| id.get()).collect();
         assert_eq!(found, expected);
     }

@@ -86,7 +86,7 @@ fn holds(snapshot: &Snapshot, ids: &Ids) {
             assert!(answer.iter().eq(one.iter()));
         }
     }
-    let all = snapshot.candidates(&signature(0)).unwrap();
+    let all = snapshot.query(&signature(0)).candidates().unwrap();
     assert!(all.iter().map(|id| id.get()).eq(expected));
 }
 

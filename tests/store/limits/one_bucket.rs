@@ -104,7 +104,7 @@ fn queries(snapshot: &Snapshot, corpus: &Corpus, members: usize, is_one_bucket: 
         let few = snapshot.query(signature).limit(3).run().unwrap();
         assert!(few.iter().eq(answer.iter().take(3)));
         if is_one_bucket {
-            let seen = snapshot.candidates(signature).unwrap();
+            let seen = snapshot.query(signature).candidates().unwrap();
             assert_eq!(seen.len(), live);
             assert!(seen.is_sorted_by(|a, b| a < b));
         }
@@ -343,7 +343,7 @@ fn one_key_can_be_replaced_many_times() {
         transaction.commit().unwrap();
         let snapshot = store.snapshot().unwrap();
         assert_eq!(snapshot.len(), 1);
-        let seen = snapshot.candidates(&(corpus.signature)(0)).unwrap();
+        let seen = snapshot.query(&(corpus.signature)(0)).candidates().unwrap();
         assert_eq!(seen[0].get(), (batch + 1) * 100 - 1);
     }
     let stats = stats(&store);
