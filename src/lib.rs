@@ -144,7 +144,7 @@ pub use join::{Clusters, Join, Pair, Pairs};
 #[doc(hidden)]
 pub use join::{FamilySums, MissedPairs};
 pub use maintain::{EvictPolicy, ExistingKeys};
-pub use memory::{Collected, Collection, KeptDocuments};
+pub use memory::{Collected, Collection, KeptDocuments, LoneDocuments, LookAhead};
 pub use options::StoreOptions;
 pub use query::{Bounds, ContainmentQuery, Family, Nearest, Query, SearchOptions};
 pub use read::Records;

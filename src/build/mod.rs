@@ -19,3 +19,4 @@ pub use bulk_options::{BulkOptions, DuplicateKeys};
 pub use reband_operation::RebandReport;
 pub(crate) use reband_operation::reband_file;
 pub(crate) use repeated::OneOfEachKey;
+pub(crate) use sort::{Sorter, code_bits, merge_lanes};

@@ -53,7 +53,11 @@ impl BucketMap {
     }
 
     fn grow(&mut self, low_code: &impl Fn(u64) -> u64) {
-        let slots = (2 * self.slots.len()).max(MIN_SLOTS);
+        self.chain_again((2 * self.slots.len()).max(MIN_SLOTS), low_code);
+    }
+
+    /// Makes a table of this many slots, a power of two.
+    fn chain_again(&mut self, slots: usize, low_code: &impl Fn(u64) -> u64) {
         self.slots = vec![NONE; slots];
         // In the order of insertion, so that the newest posting is first in its chain again.
         for (index, chained) in (0..).zip(&mut self.postings) {
@@ -62,6 +66,22 @@ impl BucketMap {
                 chained.previous = std::mem::replace(last, index);
             }
         }
+    }
+
+    /// Removes the postings of other documents than those to keep.
+    pub(crate) fn retain(
+        &mut self,
+        mut is_kept: impl FnMut(u64) -> bool,
+        low_code: impl Fn(u64) -> u64,
+    ) {
+        self.postings.retain(|chained| is_kept(chained.posting.id));
+        self.postings.shrink_to_fit();
+        self.chain_again(2 * self.postings.len().next_power_of_two(), &low_code);
+    }
+
+    /// Returns the number of postings.
+    pub(crate) fn len(&self) -> usize {
+        self.postings.len()
     }
 
     /// Returns the postings with codes of `low_code..=high_code`, the codes of one bucket, the newest

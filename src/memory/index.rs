@@ -1,5 +1,6 @@
 //! Kept documents in memory, as a search reads them.
 
+use std::collections::HashSet;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -51,6 +52,10 @@ impl MemoryIndex {
         self.threads = threads;
     }
 
+    pub(super) fn threads(&self) -> NonZeroUsize {
+        self.threads
+    }
+
     /// Returns the memory that the documents take, in bytes.
     pub(super) fn size_bytes(&self) -> u64 {
         let parts = [&self.documents, &self.payloads, &self.sets];
@@ -66,6 +71,16 @@ impl MemoryIndex {
     pub(super) fn check(&self, document: &Document<'_>, signature: &Signature) -> Result<()> {
         document.validate()?;
         self.context.check_signature(signature)
+    }
+
+    /// Forgets the postings of some documents, which no search then finds. Their rows remain.
+    pub(super) fn forget(&mut self, forgotten: &HashSet<u64>) {
+        let lanes = &self.context.lanes;
+        for (lane, map) in (0..).zip(&mut self.lanes) {
+            let low_code = |code| lanes.bucket_range(lane, code).0;
+            map.retain(|id| !forgotten.contains(&id), low_code);
+        }
+        self.postings = self.lanes.iter().map(BucketMap::len).sum();
     }
 
     /// Returns the postings of a bucket, the newest first.

@@ -2,6 +2,7 @@
 //! committed.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -10,7 +11,9 @@ use std::sync::Arc;
 
 use crate::engine::TemporaryFile;
 use crate::error::{Error, Result};
+use crate::invariant::OrBug;
 use crate::memory::index::MemoryIndex;
+use crate::memory::look_ahead::{LoneDocuments, LookAhead};
 use crate::options::StoreOptions;
 use crate::query::{Bounds, Query};
 use crate::read::ReadView;
@@ -50,6 +53,31 @@ const MOVED_TOGETHER: usize = 4_096;
 /// let novelties = kept.insert_many_if_new(&batch, None)?;
 /// assert!(!novelties[0].is_new() && !novelties[1].is_new());
 /// assert_eq!(kept.len(), 1);
+/// # Ok::<(), resemblance::Error>(())
+/// ```
+///
+/// A caller who can read the documents twice can look ahead, so that only some of them need memory:
+///
+/// ```
+/// use resemblance::{Bounds, Document, KeptDocuments, MinHash, Schema, StoreOptions, Text};
+///
+/// let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
+/// let folder = std::env::temp_dir();
+/// let mut kept = KeptDocuments::create(&folder, schema, &StoreOptions::new())?;
+/// let texts = ["to be or not to be", "to have and have not", "to be or not to be"];
+/// let pages: Vec<_> = texts.iter().map(|text| kept.schema().sketcher().text(text).unwrap()).collect();
+/// kept.insert_if_new(Document::without_key().stamp(0), &pages[0], Bounds::new(), None)?;
+/// kept.set_memory_bytes(100);
+/// assert!(kept.is_nearly_full());
+///
+/// let mut ahead = kept.look_ahead(1 << 20)?.expect("bands alone decide");
+/// ahead.insert(1, &pages[1])?;
+/// ahead.insert(2, &pages[2])?;
+/// let lone = ahead.finish()?;
+/// assert_eq!([0, 1, 2].map(|number| lone.contains(number)), [false, true, false]);
+/// kept.forget(&lone)?;
+/// let last = Document::without_key().stamp(2);
+/// assert!(!kept.insert_if_new(last, &pages[2], Bounds::new(), None)?.is_new());
 /// # Ok::<(), resemblance::Error>(())
 /// ```
 pub struct KeptDocuments {
@@ -192,6 +220,69 @@ impl KeptDocuments {
     pub fn get_id(&self, id: DocumentId) -> Result<Option<Record>> {
         let view = self.view();
         view.context().run_checked(|| view.record(id.get()))
+    }
+
+    /// Returns true if documents take more than three quarters of the memory, and none was moved
+    /// to a temporary store yet. A caller who can read the remaining documents twice should then
+    /// [look ahead](Self::look_ahead).
+    #[must_use]
+    pub fn is_nearly_full(&self) -> bool {
+        match &self.place {
+            Place::Memory(memory) => memory.index.size_bytes() > self.memory_bytes / 4 * 3,
+            Place::Store(_) => false,
+        }
+    }
+
+    /// Begins to look at the remaining documents of the pass, to find those that share no band with
+    /// any other, kept ones included. These are never compared: they are new, and need not be kept.
+    /// [`forget`](Self::forget) then makes room for the others. Kept documents are known by their
+    /// stamps, which must ascend from one to the next.
+    ///
+    /// Returns `None` if a search reads more than the buckets of a document, which depends on the
+    /// schema, or if the documents are not in memory.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidParameter`] with the parameter `number` if stamps do not ascend, and the
+    /// errors of [`LookAhead::insert`].
+    pub fn look_ahead(&self, memory_bytes: u64) -> Result<Option<LookAhead>> {
+        let Place::Memory(memory) = &self.place else {
+            return Ok(None);
+        };
+        let schema = self.schema();
+        // Tables are also searched in neighbouring buckets.
+        if schema.simhash().is_some() || schema.containment().is_some() {
+            return Ok(None);
+        }
+        let threads = memory.index.threads();
+        let mut ahead = LookAhead::new(&memory.folder, schema, memory_bytes, threads)?;
+        let view: &dyn ReadView = &memory.index;
+        for id in 0..memory.index.len() {
+            let record = view.record(id)?.or_bug("a document in memory")?;
+            ahead.insert(record.stamp(), record.signature())?;
+        }
+        Ok(Some(ahead))
+    }
+
+    /// Removes the postings of kept documents that are among the `lone` ones, and returns their
+    /// ids. Does nothing if the documents are not in memory.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`get_id`](Self::get_id).
+    pub fn forget(&mut self, lone: &LoneDocuments) -> Result<HashSet<u64>> {
+        let mut forgotten = HashSet::new();
+        if let Place::Memory(memory) = &mut self.place {
+            for id in 0..memory.index.len() {
+                let view: &dyn ReadView = &memory.index;
+                let record = view.record(id)?.or_bug("a document in memory")?;
+                if lone.contains(record.stamp()) {
+                    forgotten.insert(id);
+                }
+            }
+            memory.index.forget(&forgotten);
+        }
+        Ok(forgotten)
     }
 
     /// Inserts the documents of a batch that are new by the schema's bounds. `verify` receives the

@@ -9,6 +9,7 @@ mod collecting;
 mod documents;
 mod index;
 mod kept;
+mod look_ahead;
 mod row_arena;
 #[cfg(test)]
 mod tests;
@@ -16,3 +17,4 @@ mod tests;
 pub use collected::Collected;
 pub use collecting::Collection;
 pub use kept::KeptDocuments;
+pub use look_ahead::{LoneDocuments, LookAhead};

@@ -488,7 +488,10 @@ fn work_on<T>(
             Ok(document) if !corpus.settings.is_sampled(&document.key) => {}
             Ok(document) => {
                 counts.add(&document);
-                good.push(document);
+                good.push(CorpusDocument {
+                    number: numbered.number,
+                    ..document
+                });
                 outcomes.push((numbered, None));
             }
             // It has no key. The same number of bad ones as of good ones is taken, so that they can

@@ -190,6 +190,7 @@ impl Corpus {
             return Ok(CorpusDocument {
                 key: self.made_key(source, None),
                 has_own_id: false,
+                number: 0,
                 content: Content::Text(columns::utf8(form::without_mark(&record.bytes))?.into()),
                 stamp: self.settings.stamp,
                 payload: Cow::default(),

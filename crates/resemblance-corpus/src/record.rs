@@ -168,6 +168,8 @@ pub struct CorpusDocument<'a> {
     pub has_own_id: bool,
     /// The decoded text, features, or a signature.
     pub content: Content<'a>,
+    /// The number of its record, from 0, if the caller has set it.
+    pub number: u64,
     /// The stamp, or 0 if none is requested.
     pub stamp: u64,
     /// The payload, empty if none is requested.
@@ -189,6 +191,7 @@ impl CorpusDocument<'_> {
             content: self.content.into_owned(),
             payload: self.payload.into_owned().into(),
             has_own_id: self.has_own_id,
+            number: self.number,
             stamp: self.stamp,
             score: self.score,
             is_emptied: self.is_emptied,

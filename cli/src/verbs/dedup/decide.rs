@@ -1,11 +1,11 @@
 //! Decides which documents are kept.
 
 use std::num::NonZeroUsize;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use resemblance::Collected;
 use resemblance::search::Certainty;
-use resemblance::{Document, Error, Match, MissedPairs, Novelty, Signature};
+use resemblance::{Document, Error, LoneDocuments, Match, MissedPairs, Novelty, Signature};
 use resemblance_corpus::dedup::{DedupPolicy, Deduplicator, Duplicate, duplicates};
 use resemblance_corpus::verification::{FeatureSets, SketchedText};
 
@@ -16,7 +16,8 @@ use crate::output::{Evidence, FeatureShares, Survivor, SurvivorPlace};
 use crate::session::{
     BitList, Building, Context, CorpusDocuments, DOCUMENTS_TOGETHER, DocumentTally, Job,
     JobContent, JobValue, JoinProduct, JoinProgress, MAX_HELD_BYTES, ReadDocument, deduplicator,
-    missed_pairs, prepare_join, print_certainty, print_left_out, print_suspicious, temporary_name,
+    missed_pairs, must_be_same, prepare_join, print_certainty, print_left_out, print_suspicious,
+    temporary_name,
 };
 use resemblance::invariant::{at, bug};
 use resemblance_corpus::{Corpus, CorpusDocument, ReadTotals};
@@ -67,6 +68,8 @@ pub(in crate::verbs) fn decide(
         tally,
         missed: missed_pairs(&basis.schema, choices.join_bounds(), basis.is_exact),
         is_left_out: false,
+        lone: Arc::default(),
+        looked_at: None,
     };
     let documents = decision.read(job)?;
     let totals = match (choices.survivors.policy, &choices.survivors.keep) {
@@ -165,6 +168,11 @@ struct Decision<'a> {
     missed: Option<MissedPairs>,
     /// True if a limited bucket left documents out.
     is_left_out: bool,
+    /// The documents that share no band with any other, once they are known. They are kept without
+    /// a comparison.
+    lone: Arc<OnceLock<LoneDocuments>>,
+    /// The totals of the reading that found them.
+    looked_at: Option<ReadTotals>,
 }
 
 impl Decision<'_> {
@@ -197,9 +205,20 @@ impl Decision<'_> {
         let sketcher = self.basis.schema.sketcher();
         let with_features = self.features.is_some();
         let keep = choices.survivors.keep.clone();
+        // A job keeps what is read for a later run, and a store is asked about each document.
+        let is_needed = job.is_some() || self.basis.against.is_some();
+        let lone = Arc::clone(&self.lone);
+        let unread = sketcher.hashes([])?;
         let sketch = move |document: &CorpusDocument<'_>| {
+            let is_lone = lone.get().is_some_and(|l| l.contains(document.number));
             Ok(SketchedDocument {
-                sketched: document.content.sketch(&sketcher, with_features)?,
+                sketched: match is_lone && !is_needed {
+                    true => SketchedText {
+                        signature: unread.clone(),
+                        features: Arc::default(),
+                    },
+                    false => document.content.sketch(&sketcher, with_features)?,
+                },
                 digest: document.content.digest(),
                 known: None,
                 score: keep.score(document),
@@ -290,7 +309,9 @@ impl Decision<'_> {
             self.drop(number, &key, &survivor)?;
             return Ok(None);
         }
-        self.tally.empty += u64::from(sketched.sketched.signature.is_empty());
+        // A lone document has features, though they may not have been read again.
+        let is_empty = sketched.sketched.signature.is_empty() && !self.is_lone(number);
+        self.tally.empty += u64::from(is_empty);
         Ok(Some((key, sketched)))
     }
 
@@ -340,10 +361,51 @@ impl Decision<'_> {
             if gathered.len() == DOCUMENTS_TOGETHER || held_bytes >= MAX_HELD_BYTES {
                 self.decide(&mut kept, std::mem::take(&mut gathered))?;
                 held_bytes = 0;
+                self.look_ahead(&mut kept)?;
             }
         }
         self.decide(&mut kept, gathered)?;
-        documents.end(self.context, &self.tally)
+        let totals = documents.end(self.context, &self.tally)?;
+        if let Some(before) = self.looked_at {
+            must_be_same(before, totals)?;
+        }
+        Ok(totals)
+    }
+
+    /// When memory is nearly full, reads the rest of the corpus to find the documents that are like
+    /// no other: only the others need memory from then on.
+    fn look_ahead(&mut self, kept: &mut Deduplicator) -> Result<()> {
+        let has_other_bounds = self.basis.against.is_some() || self.choices.join.by.is_given();
+        if self.lone.get().is_some() || has_other_bounds {
+            return Ok(());
+        }
+        let context = self.context.repeated();
+        let Some(mut ahead) = kept.look_ahead(context.memory_bytes / 8)? else {
+            return Ok(());
+        };
+        let sketcher = self.basis.schema.sketcher();
+        let sketch =
+            move |document: &CorpusDocument<'_>| Ok(document.content.sketch(&sketcher, false)?);
+        let next = self.kept.len();
+        let mut documents =
+            CorpusDocuments::start(&context, "looking ahead", self.corpus, next, sketch);
+        while let Some(read) = documents.next()? {
+            // A bad document is reported when it is reached.
+            if let Ok(document) = read.document {
+                ahead.insert(read.number, &document.value.signature)?;
+            }
+        }
+        self.looked_at = Some(documents.totals());
+        let mut progress = context.progress("looking ahead");
+        let finish = move || Ok(ahead.finish()?);
+        let lone = context.interrupt.while_working(&mut progress, finish)?;
+        kept.forget(&lone)?;
+        self.lone.get_or_init(|| lone);
+        Ok(())
+    }
+
+    fn is_lone(&self, number: u64) -> bool {
+        self.lone.get().is_some_and(|lone| lone.contains(number))
     }
 
     fn deduplicator(&self) -> Result<Deduplicator> {
@@ -374,6 +436,11 @@ impl Decision<'_> {
             let Some((key, document)) = self.take(read)? else {
                 continue;
             };
+            if self.is_lone(number) {
+                self.note(true, false);
+                self.tally.kept += 1;
+                continue;
+            }
             let decision = match &mut decided_together {
                 Some(decisions) => decisions
                     .next()
@@ -415,7 +482,8 @@ impl Decision<'_> {
         let good = gathered
             .iter()
             .filter_map(|read| Some((read.number, read.document.as_ref().ok()?)));
-        let open = good
+        let open = good.filter(|(number, _)| !self.is_lone(*number));
+        let open = open
             .filter(|(_, document)| document.value.known.is_none() && !document.value.is_emptied);
         let payloads: Vec<_> = open
             .map(|(number, document)| {

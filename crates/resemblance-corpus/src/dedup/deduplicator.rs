@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use resemblance::invariant::bug;
 use resemblance::{
-    Bounds, Document, DocumentId, KeptDocuments, Novelty, Record, Result, Schema, Sketcher, Store,
-    StoreOptions,
+    Bounds, Document, DocumentId, KeptDocuments, LoneDocuments, LookAhead, Novelty, Record, Result,
+    Schema, Sketcher, Store, StoreOptions,
 };
 
 use crate::verification::{FeatureSets, SketchedText, signatures_of};
@@ -152,6 +152,56 @@ impl Deduplicator {
     pub fn verify_exact(mut self, features: impl Into<Option<FeatureSets>>) -> Self {
         self.features = features.into();
         self
+    }
+
+    /// Looks ahead at the documents that are not yet decided: see
+    /// [`KeptDocuments::look_ahead`]. Returns `None` unless the memory of kept documents is nearly
+    /// full, or if that does not help.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`KeptDocuments::look_ahead`].
+    ///
+    /// ```
+    /// use resemblance_corpus::dedup::Deduplicator;
+    /// # use resemblance::{Document, MinHash, Schema, StoreOptions, Text};
+    ///
+    /// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
+    /// # let temporary = std::env::temp_dir();
+    /// let mut stream = Deduplicator::create(&temporary, schema, &StoreOptions::new())?.memory_bytes(600);
+    /// let texts = ["a b c", "d e f", "a b c"];
+    /// let first = stream.sketch(texts[0])?;
+    /// stream.decide_many(&[(Document::without_key().stamp(0), &first)])?;
+    ///
+    /// if let Some(mut ahead) = stream.look_ahead(1 << 20)? {
+    ///     for (number, text) in (1..).zip(&texts[1..]) {
+    ///         ahead.insert(number, &stream.sketch(text)?.signature)?;
+    ///     }
+    ///     let lone = ahead.finish()?; // keep these without asking
+    ///     stream.forget(&lone)?;
+    ///     assert!(lone.contains(1) && !lone.contains(2));
+    /// }
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn look_ahead(&self, memory_bytes: u64) -> Result<Option<LookAhead>> {
+        match self.kept.is_nearly_full() {
+            true => self.kept.look_ahead(memory_bytes),
+            false => Ok(None),
+        }
+    }
+
+    /// Forgets kept documents that are among the `lone` ones, and their features.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`KeptDocuments::forget`].
+    pub fn forget(&mut self, lone: &LoneDocuments) -> Result<()> {
+        for id in self.kept.forget(lone)? {
+            if let Some(features) = &mut self.features {
+                features.forget(DocumentId::new(id));
+            }
+        }
+        Ok(())
     }
 
     pub(super) fn is_exact(&self) -> bool {
@@ -345,6 +395,67 @@ mod tests {
         }
         let left = std::fs::read_dir(folder.path()).unwrap().count();
         assert_eq!(left, 0, "temporary files stay");
+    }
+
+    #[test]
+    fn looking_ahead_changes_no_decision() {
+        let folder = tempfile::tempdir().unwrap();
+        // Runs of four documents that are near each other, and between them one that is like no other.
+        let numbers: Vec<u32> = (0..80)
+            .map(|n| if n % 5 == 0 { 1_000 * (n + 1) } else { n })
+            .collect();
+        for is_exact in [false, true] {
+            let stream = || {
+                let features = is_exact.then(|| FeatureSets::new(folder.path()));
+                let created = Deduplicator::create(folder.path(), schema(), &StoreOptions::new());
+                created.unwrap().verify_exact(features)
+            };
+            let (mut whole, mut ahead) = (stream(), stream().memory_bytes(24_000));
+            let sketched: Vec<_> = numbers
+                .iter()
+                .map(|n| whole.sketch(&text(*n)).unwrap())
+                .collect();
+            let mut lone = None;
+            let mut decided_lone = 0;
+            for (number, sketched_text) in (0..).zip(&sketched) {
+                let document = || Document::without_key().stamp(number);
+                let expected = whole
+                    .decide(document(), sketched_text, Bounds::new())
+                    .unwrap();
+                if lone
+                    .as_ref()
+                    .is_some_and(|lone: &LoneDocuments| lone.contains(number))
+                {
+                    assert!(expected.is_new(), "document {number}");
+                    decided_lone += 1;
+                    continue;
+                }
+                let found = ahead.decide_many(&[(document(), sketched_text)]).unwrap();
+                let stamp = |stream: &Deduplicator, novelty: &Novelty| {
+                    let found = novelty.found()?;
+                    let record = stream.get_id(found.id()).unwrap().unwrap();
+                    Some((record.stamp(), found.similarity()))
+                };
+                assert_eq!(stamp(&ahead, &found[0]), stamp(&whole, &expected));
+                if lone.is_none()
+                    && let Some(mut looking) = ahead.look_ahead(1 << 20).unwrap()
+                {
+                    let next = usize::try_from(number).unwrap() + 1;
+                    for (number, text) in (number + 1..).zip(&sketched[next..]) {
+                        looking.insert(number, &text.signature).unwrap();
+                    }
+                    let again = looking.insert(number, &sketched_text.signature);
+                    assert!(again.is_err(), "numbers ascend");
+                    lone = Some(looking.finish().unwrap());
+                    ahead.forget(lone.as_ref().unwrap()).unwrap();
+                }
+            }
+            assert!(
+                decided_lone > 5,
+                "{decided_lone} documents were not compared"
+            );
+            assert!(ahead.len() + decided_lone >= whole.len());
+        }
     }
 
     #[test]

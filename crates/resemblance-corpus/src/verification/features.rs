@@ -56,8 +56,7 @@ pub struct FeatureSets {
     /// The maximum number of bytes in memory, and the current number.
     memory_bytes: u64,
     held_bytes: u64,
-    /// The file. It receives the hashes of all documents after the first that did not fit into
-    /// memory.
+    /// The file. It receives the hashes of documents that did not fit into memory.
     file: Option<NumberFile>,
     /// The places of the hashes of documents whose ids were greater than all before, from the first
     /// such id. `None` for ids in between.
@@ -152,7 +151,7 @@ impl FeatureSets {
 
     fn keep(&mut self, hashes: Arc<[u64]>) -> Result<FeaturePlace> {
         let bytes = DOCUMENT_BYTES + size_of_val(&*hashes) as u64;
-        if self.file.is_none() && self.held_bytes + bytes <= self.memory_bytes {
+        if self.held_bytes + bytes <= self.memory_bytes {
             self.held_bytes += bytes;
             return Ok(FeaturePlace::Memory(hashes));
         }
@@ -164,6 +163,19 @@ impl FeatureSets {
         let written = file.push(&hashes);
         written.map_err(|e| failure(&self.temp_dir, e))?;
         Ok(FeaturePlace::File(start..file.count))
+    }
+
+    /// Forgets the features of a document. Their memory is free again; in the file they stay.
+    pub(crate) fn forget(&mut self, id: DocumentId) {
+        let index = id.get().checked_sub(self.first);
+        let index = index.and_then(|index| usize::try_from(index).ok());
+        let place = match index.and_then(|index| self.places.get_mut(index)) {
+            Some(place) => place.take(),
+            None => self.scattered.remove(&id.get()),
+        };
+        if let Some(FeaturePlace::Memory(hashes)) = place {
+            self.held_bytes -= DOCUMENT_BYTES + size_of_val(&*hashes) as u64;
+        }
     }
 
     /// Returns true if the features of a document are stored.
