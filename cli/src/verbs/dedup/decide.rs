@@ -20,7 +20,7 @@ use crate::session::{
     temporary_name,
 };
 use resemblance::invariant::{at, bug};
-use resemblance_corpus::{Corpus, CorpusDocument, ReadTotals};
+use resemblance_corpus::{Corpus, CorpusDocument, IdRule, ReadTotals};
 
 /// A document that is dropped.
 pub(in crate::verbs) struct DroppedRecord<'d> {
@@ -386,9 +386,14 @@ impl Decision<'_> {
         let sketcher = self.basis.schema.sketcher();
         let sketch =
             move |document: &CorpusDocument<'_>| Ok(document.content.sketch(&sketcher, false)?);
-        let next = self.kept.len();
+        let mut corpus = Corpus::clone(self.corpus);
+        if corpus.settings.sample.is_none() {
+            // Nobody asks for the keys, which a reading of several files remembers.
+            corpus.settings.id = IdRule::Path;
+        }
+        let (next, corpus) = (self.kept.len(), Arc::new(corpus));
         let mut documents =
-            CorpusDocuments::start(&context, "looking ahead", self.corpus, next, sketch);
+            CorpusDocuments::start(&context, "looking ahead", &corpus, next, sketch);
         while let Some(read) = documents.next()? {
             // A bad document is reported when it is reached.
             if let Ok(document) = read.document {

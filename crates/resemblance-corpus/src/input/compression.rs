@@ -178,7 +178,13 @@ impl<W: Write> Encoder<W> {
         Ok(match compression {
             Compression::None => Self::None(inner),
             Compression::Gzip => Self::Gzip(GzEncoder::new(inner, flate2::Compression::default())),
-            Compression::Zstd => Self::Zstd(zstd::stream::write::Encoder::new(inner, ZSTD_LEVEL)?),
+            Compression::Zstd => {
+                let mut encoder = zstd::stream::write::Encoder::new(inner, ZSTD_LEVEL)?;
+                // On a thread of its own, while the caller reads: compressing takes longest. Blocks
+                // that one job compresses lie side by side in memory, which takes less time too.
+                encoder.multithread(1)?;
+                Self::Zstd(encoder)
+            }
             Compression::Bzip2 => Self::Bzip2(BzEncoder::new(inner, bzip2::Compression::default())),
             Compression::Xz => Self::Xz(XzEncoder::new(inner, XZ_LEVEL)),
         })
