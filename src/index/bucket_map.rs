@@ -21,9 +21,19 @@ pub(crate) struct BucketMap {
 
 #[derive(Debug)]
 struct ChainedPosting {
-    posting: Posting,
+    code: u64,
+    id: u32,
     /// The posting before it in its chain.
     previous: u32,
+}
+
+impl ChainedPosting {
+    fn posting(&self) -> Posting {
+        Posting {
+            code: self.code,
+            id: self.id.into(),
+        }
+    }
 }
 
 impl BucketMap {
@@ -31,13 +41,12 @@ impl BucketMap {
     pub(crate) const POSTING_BYTES: usize = size_of::<ChainedPosting>() + 3 * size_of::<u32>();
 
     /// Appends a posting. `low_code` returns the lowest code in the bucket of a code. Returns false
-    /// if the lane is full, with 2³² − 1 postings.
+    /// if the lane is full, with 2³² − 1 postings, or the id is not below 2³².
     #[must_use]
     pub(crate) fn push(&mut self, posting: Posting, low_code: impl Fn(u64) -> u64) -> bool {
-        let Some(index) = u32::try_from(self.postings.len())
-            .ok()
-            .filter(|i| *i < NONE)
-        else {
+        let index = u32::try_from(self.postings.len()).ok();
+        let id = u32::try_from(posting.id).ok();
+        let Some((index, id)) = index.filter(|i| *i < NONE).zip(id) else {
             return false;
         };
         if 2 * self.postings.len() >= self.slots.len() {
@@ -48,7 +57,11 @@ impl BucketMap {
             return false;
         };
         let previous = std::mem::replace(last, index);
-        self.postings.push(ChainedPosting { posting, previous });
+        self.postings.push(ChainedPosting {
+            code: posting.code,
+            id,
+            previous,
+        });
         true
     }
 
@@ -61,7 +74,7 @@ impl BucketMap {
         self.slots = vec![NONE; slots];
         // In the order of insertion, so that the newest posting is first in its chain again.
         for (index, chained) in (0..).zip(&mut self.postings) {
-            let slot = slot_of(low_code(chained.posting.code), slots);
+            let slot = slot_of(low_code(chained.code), slots);
             if let Some(last) = self.slots.get_mut(slot) {
                 chained.previous = std::mem::replace(last, index);
             }
@@ -74,7 +87,7 @@ impl BucketMap {
         mut is_kept: impl FnMut(u64) -> bool,
         low_code: impl Fn(u64) -> u64,
     ) {
-        self.postings.retain(|chained| is_kept(chained.posting.id));
+        self.postings.retain(|chained| is_kept(chained.id.into()));
         self.postings.shrink_to_fit();
         self.chain_again(2 * self.postings.len().next_power_of_two(), &low_code);
     }
@@ -108,7 +121,7 @@ impl BucketMap {
         let chain = std::iter::from_fn(move || {
             let chained = self.postings.get(next as usize)?;
             next = chained.previous;
-            Some(chained.posting)
+            Some(chained.posting())
         });
         chain.filter(move |posting| (low_code..=high_code).contains(&posting.code))
     }
