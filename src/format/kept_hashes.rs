@@ -53,10 +53,12 @@ fn encode_hashes(hashes: &[u64], hash_bits: u8, bytes: &mut Vec<u8>) -> Result<(
         return Ok(());
     }
     let low = low_bits(count, hash_bits);
+    let unary_bytes = unary_bits(count).div_ceil(8) as usize;
+    // Also the last word of the low parts, which may reach beyond their end, and a checksum.
+    bytes.reserve(packed_bytes(count.into(), low) as usize + unary_bytes + 24);
     let low_parts = hashes.iter().map(|hash| hash & mask(low));
     pack(bytes, low, hashes.len(), low_parts);
     let start = bytes.len();
-    let unary_bytes = unary_bits(count).div_ceil(8) as usize;
     bytes.resize(start + unary_bytes, 0);
     for (index, hash) in (0_u64..).zip(hashes) {
         let position = upper_part(*hash, low) + index;

@@ -14,8 +14,7 @@ use crate::text::Shingler;
 /// Features that are hashed together.
 const PENDING_FEATURES: usize = 64;
 
-/// The minimum number of entries at which the counts of equal features are added up before the
-/// document ends.
+/// The minimum number of entries at which equal features are combined before the document ends.
 const MIN_ADDED_UP: usize = 1 << 16;
 
 /// The unfinished signature of features without weights.
@@ -112,6 +111,12 @@ impl fmt::Debug for StreamedText<'_> {
 enum GatheredFeatures {
     None,
     Distinct(DistinctHashes),
+    /// Features for an exact set alone, which is sorted anyway. When there are `max_entries`, each is
+    /// kept once.
+    Repeated {
+        hashes: Vec<u64>,
+        max_entries: usize,
+    },
     /// Features with the numbers of their occurrences. When there are `max_entries` entries, equal
     /// features are added up.
     Counted {
@@ -125,6 +130,17 @@ impl GatheredFeatures {
         match self {
             Self::None => {}
             Self::Distinct(distinct) => distinct.extend(hashes),
+            Self::Repeated {
+                hashes: all,
+                max_entries,
+            } => {
+                all.extend_from_slice(hashes);
+                if all.len() >= *max_entries {
+                    all.sort_unstable();
+                    all.dedup();
+                    *max_entries = (2 * all.len()).max(MIN_ADDED_UP);
+                }
+            }
             Self::Counted {
                 entries,
                 max_entries,
@@ -149,8 +165,14 @@ impl<'a> SignatureDraft<'a> {
                 entries: Vec::new(),
                 max_entries: MIN_ADDED_UP,
             }
-        } else if functions.simhash.is_some() || functions.makes_sets() {
+        } else if functions.simhash.is_some() {
             GatheredFeatures::Distinct(DistinctHashes::with_capacity(features))
+        } else if functions.makes_sets() {
+            GatheredFeatures::Repeated {
+                // The number is the caller's hint. It must not make the crate reserve much memory.
+                hashes: Vec::with_capacity(features.min(MIN_ADDED_UP)),
+                max_entries: MIN_ADDED_UP,
+            }
         } else {
             GatheredFeatures::None
         };
@@ -201,24 +223,23 @@ impl<'a> SignatureDraft<'a> {
         self.update();
         let functions = self.functions;
         let minhash = functions.minhash.as_ref().zip(self.state);
-        let (mut weights, mut distinct) = (Vec::new(), Vec::new());
+        let (mut weights, mut hashes) = (Vec::new(), Vec::new());
         match self.gathered {
             GatheredFeatures::None => {}
-            GatheredFeatures::Distinct(hashes) => distinct = hashes.into_vec(),
+            GatheredFeatures::Distinct(distinct) => hashes = distinct.into_vec(),
+            GatheredFeatures::Repeated {
+                hashes: repeated, ..
+            } => hashes = repeated,
             GatheredFeatures::Counted { mut entries, .. } => {
                 add_up(&mut entries);
                 if functions.simhash.is_some() {
-                    distinct.extend(entries.iter().map(|&(hash, _)| hash));
+                    hashes.extend(entries.iter().map(|&(hash, _)| hash));
                 }
                 // Only 2^48 occurrences would overflow, more than anyone can add one by one.
                 let weigh = |(hash, count): WeightedHash| (hash, count * WHOLE_WEIGHT);
                 weights.extend(entries.into_iter().map(weigh));
             }
         }
-        let set = match functions.needs_weights() {
-            true => functions.weighted_set(&weights),
-            false => functions.exact_set(&distinct),
-        };
         let values = minhash.map(|(minhash, state)| {
             if minhash.needs_weights() {
                 minhash.weighted(&weights)
@@ -229,8 +250,12 @@ impl<'a> SignatureDraft<'a> {
         let simhash = functions.simhash.as_ref();
         let fingerprint = simhash.map(|simhash| match functions.counts_occurrences() {
             true => simhash.weighted(&weights, weights.iter().map(|(_, weight)| weight).sum()),
-            false => simhash.unweighted(&distinct),
+            false => simhash.unweighted(&hashes),
         });
+        let set = match functions.needs_weights() {
+            true => functions.weighted_set(&weights),
+            false => functions.exact_set(hashes),
+        };
         let signature = functions.signature(values, fingerprint, self.is_empty);
         signature.with_set(set)
     }

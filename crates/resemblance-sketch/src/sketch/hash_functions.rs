@@ -94,8 +94,8 @@ impl HashFunctions {
         self.simhash.is_some() && self.recipe.simhash_counts
     }
 
-    /// Returns the exact set of distinct features, if signatures have one.
-    pub(super) fn exact_set(&self, features: &[u64]) -> Option<ExactSet> {
+    /// Returns the exact set of features, which may repeat, if signatures have one.
+    pub(super) fn exact_set(&self, features: Vec<u64>) -> Option<ExactSet> {
         Some(ExactSet::of_hashes(self.set_hash?, features))
     }
 
@@ -105,8 +105,8 @@ impl HashFunctions {
         Some(match self.needs_weights() {
             true => ExactSet::of_weights(hash, features),
             false => {
-                let hashes: Vec<u64> = features.iter().map(|(hash, _)| *hash).collect();
-                ExactSet::of_hashes(hash, &hashes)
+                let hashes = features.iter().map(|(hash, _)| *hash).collect();
+                ExactSet::of_hashes(hash, hashes)
             }
         })
     }

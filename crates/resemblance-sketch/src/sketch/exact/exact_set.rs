@@ -44,9 +44,10 @@ impl SetHash {
 impl ExactSet {
     /// Makes the set of features with these hashes, in any order. Keeps the same hashes as
     /// containment if they have the same width. Frozen.
-    pub(crate) fn of_hashes(set: SetHash, features: &[u64]) -> Self {
-        let mut hashes: Vec<u64> = features.iter().map(|hash| set.hash(*hash)).collect();
-        hashes.sort_unstable();
+    pub(crate) fn of_hashes(set: SetHash, features: Vec<u64>) -> Self {
+        let mut hashes = features;
+        hashes.iter_mut().for_each(|hash| *hash = set.hash(*hash));
+        sort_uniform(&mut hashes, set.bits);
         hashes.dedup();
         Self::from_sorted(hashes, Vec::new())
     }
@@ -115,6 +116,53 @@ impl ExactSet {
     }
 }
 
+/// Sorts hashes of this many bits, which are uniform unless many are equal. Each goes to a bucket by
+/// its upper bits, so that few have to move after that.
+fn sort_uniform(hashes: &mut Vec<u64>, bits: u8) {
+    /// Below this length the buckets cost more than comparisons.
+    const SHORTEST: usize = 64;
+    /// More buckets would not fit into a processor's cache.
+    const MAX_BUCKET_BITS: u32 = 14;
+    /// The most hashes of a bucket that are sorted by insertion.
+    const MAX_INSERTED: u32 = 16;
+    if hashes.len() < SHORTEST {
+        return hashes.sort_unstable();
+    }
+    let bucket_bits = (2 * hashes.len()).ilog2().min(MAX_BUCKET_BITS);
+    let shift = u32::from(bits) - bucket_bits;
+    let mut starts = vec![0_u32; 1 << bucket_bits];
+    for hash in &*hashes {
+        if let Some(count) = starts.get_mut((hash >> shift) as usize) {
+            *count += 1;
+        }
+    }
+    let (mut start, mut most) = (0, 0);
+    for place in &mut starts {
+        most = most.max(*place);
+        start += std::mem::replace(place, start);
+    }
+    if most > MAX_INSERTED {
+        return hashes.sort_unstable();
+    }
+    let mut sorted = vec![0; hashes.len()];
+    for hash in &*hashes {
+        if let Some(place) = starts.get_mut((hash >> shift) as usize)
+            && let Some(slot) = sorted.get_mut(*place as usize)
+        {
+            *slot = *hash;
+            *place += 1;
+        }
+    }
+    for end in 1..sorted.len() {
+        let mut place = end;
+        while place > 0 && sorted.get(place - 1) > sorted.get(place) {
+            sorted.swap(place - 1, place);
+            place -= 1;
+        }
+    }
+    *hashes = sorted;
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
@@ -164,6 +212,24 @@ mod tests {
             ] {
                 let set = sketch(minhash, change);
                 assert_eq!(set.exact_set().unwrap().hashes(), kept);
+            }
+        }
+    }
+
+    #[test]
+    fn uniform_sort_sorts_any_hashes() {
+        for bits in [32, 44, 64] {
+            for count in [0, 1, 63, 64, 100, 341, 5_000, 20_000] {
+                let uniform = |number: u64| super::mix64(number) >> (64 - bits);
+                let repeated = |number: u64| uniform(number % 7);
+                let low = |number: u64| uniform(number) % 1_000;
+                for hash in [&uniform as &dyn Fn(u64) -> u64, &repeated, &low] {
+                    let mut sorted: Vec<u64> = (0..count).map(hash).collect();
+                    let mut expected = sorted.clone();
+                    expected.sort_unstable();
+                    super::sort_uniform(&mut sorted, bits);
+                    assert_eq!(sorted, expected, "{count} of {bits} bits");
+                }
             }
         }
     }
