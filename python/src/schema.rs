@@ -9,9 +9,10 @@ use resemblance::distributed::Codec;
 use resemblance::schema::{
     EmptyDocuments, Language, MinHashKind, MinHashSchema, Permutations, ShingleUnit,
 };
-use resemblance::{Combine, Error, SimHash, Sketcher};
+use resemblance::{Bounds, Combine, Error, SimHash, Sketcher};
 use resemblance_corpus::HtmlExtractor;
 
+use crate::answers::{CertaintyTuple, certainty_tuple};
 use crate::batches::{Batches, in_shares, sketch, threads_or_all};
 use crate::errors::{OrRaise, invalid, invalid_parameter};
 use crate::keys::{Key, features_of, several};
@@ -607,6 +608,15 @@ impl Schema {
     #[getter]
     fn exact(&self) -> bool {
         self.parts.schema.is_exact()
+    }
+
+    /// How sure `insert_if_new` is that it finds a near-duplicate, as `Matches.certainty`, unless a
+    /// budget leaves out candidates or `verify` decides. `None` if nothing is certified.
+    #[getter]
+    fn certainty(&self) -> Option<CertaintyTuple> {
+        // With containment alone there are no near-duplicates.
+        let certainty = Bounds::new().certainty(&self.parts.schema, false).ok()?;
+        certainty_tuple(certainty)
     }
 
     /// True if features have weights by their rarity in a corpus.

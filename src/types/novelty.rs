@@ -9,10 +9,19 @@ use crate::types::matches::{BudgetExceeded, Match};
 /// with only a part of a large bucket; [`budget_exceeded`](Self::budget_exceeded) reports whether
 /// that happened.
 ///
+/// Otherwise one number holds for all documents of a store: [`Bounds::certainty`] of
+/// `Bounds::new()`, the bounds of the schema. It is the probability that a near-duplicate right at
+/// them was missed. The document was then inserted as [`New`](Self::New), or a less similar
+/// near-duplicate was returned.
+///
+/// [`Bounds::certainty`]: crate::Bounds::certainty
+///
 /// ```
-/// # use resemblance::{MinHash, Novelty, Schema, Store, Text};
-/// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
+/// # use resemblance::{Bounds, MinHash, Novelty, Schema, Store, Text, search::Certainty};
+/// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).exact().build()?)?;
 /// # let page = store.sketch_text("some text or other")?;
+/// let certainty = Bounds::new().certainty(store.schema(), false)?; // of an exact store
+/// assert!(matches!(certainty, Certainty::Truth { missed_at_most } if missed_at_most < 0.05));
 /// assert!(matches!(store.insert_if_new("a", &page)?, Novelty::New { .. }));
 /// match store.insert_if_new("b", &page)? {
 ///     Novelty::New { id, .. } => println!("inserted as document {id}"),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use resemblance::search::Certainty;
 use resemblance::{Document, DocumentId, Error, Match, Novelty, Revision, Store, WriteTransaction};
 use resemblance_corpus::verification::{FeatureSets, SketchedText};
 
@@ -32,7 +33,8 @@ use resemblance_corpus::{ContentRule, Corpus, ReadTotals, SourceKind};
 /// more commit. A key that is already in the store is bad input unless --upsert or --if-new is given. With --if-new,
 /// similarities within the corpus are exact unless --verify estimate is given. Similarities to documents that were in
 /// the store before are estimates unless it is exact, because a store has no texts; --texts makes them exact. Documents dropped by an
-/// estimate are counted.
+/// estimate are counted. For an exact store, and with --verify estimate, -v shows the probability with which a
+/// near-duplicate is missed.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -184,6 +186,7 @@ fn add_to(context: &Context, arguments: &AddArguments, store: &Store) -> Result<
         Ok(totals) => {
             context.counts(addition.committed.summary("added", totals));
             context.messages.advise(&store.snapshot()?.design());
+            addition.print_certainty()?;
             if let Some(verdicts) = addition.verdicts {
                 verdicts.finish()?;
             }
@@ -252,6 +255,21 @@ impl OpenCommit {
 }
 
 impl Addition<'_> {
+    /// Prints how sure it is that no near-duplicate was added, where one statement holds for
+    /// documents of the corpus and of the store.
+    fn print_certainty(&self) -> Result<()> {
+        let schema = self.store.schema();
+        let is_mixed = self.features.is_some() && !schema.is_exact();
+        if self.arguments.if_new && !is_mixed {
+            let certainty = match self.tally.budget_exceeded {
+                0 => self.arguments.bounds().bounds().certainty(schema, false)?,
+                _ => Certainty::Uncertified,
+            };
+            self.context.detail(format!("a near-duplicate {certainty}"));
+        }
+        Ok(())
+    }
+
     fn run(&mut self) -> Result<ReadTotals> {
         let sketcher = self.store.sketcher();
         let (skip, with_features) = (self.arguments.skip, self.features.is_some());

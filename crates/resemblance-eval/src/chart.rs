@@ -115,6 +115,8 @@ pub enum ChartMark {
     Rings,
     /// A line with its points marked.
     Both,
+    /// Three points: a line from the first to the last, and a mark at the middle one.
+    Interval,
 }
 
 /// A series of points, ascending in x.
@@ -268,7 +270,7 @@ impl Chart {
                 .filter(|(x, y)| x.is_finite() && y.is_finite())
                 .map(|(x, y)| (self.x.place(*x), self.y.place(*y)))
                 .collect();
-            let is_line = matches!(series.mark, ChartMark::Line | ChartMark::Both);
+            let is_line = !matches!(series.mark, ChartMark::Points | ChartMark::Rings);
             let line = if is_line { places.clone() } else { Vec::new() };
             chart
                 .draw_series(LineSeries::new(line, colour.stroke_width(width)))?
@@ -284,7 +286,11 @@ impl Chart {
                         + Circle::new((9, 0), radius.min(4), style)
                 });
             if radius > 0 {
-                let circles = places.into_iter();
+                let (skipped, step) = match series.mark {
+                    ChartMark::Interval => (1, 2),
+                    _ => (0, 1),
+                };
+                let circles = places.into_iter().skip(skipped).step_by(step);
                 chart.draw_series(circles.map(|place| Circle::new(place, radius, style)))?;
             }
         }

@@ -7,7 +7,7 @@ use resemblance::{Bounds, Error, Family, Matches, Query, Result, Signature, Snap
 use resemblance_corpus::verification::{Partner, exact_partners};
 
 use crate::sample::DocumentSample;
-use crate::spread::{RecallSpread, SeedRecall};
+use crate::spread::{Promise, RecallSpread, SeedRecall};
 use crate::tally::{ComparedDocument, FamilyTally, FamilyTheory, MinHashTally, SimHashTally};
 
 /// The number of documents that are looked up together.
@@ -162,6 +162,15 @@ impl Evaluation {
     #[must_use]
     pub fn seeds(&self) -> &[RecallSpread] {
         self.seeds.as_ref().map_or(&[], |seeds| &seeds.spreads)
+    }
+
+    /// Returns what the schema promises about the pairs at its threshold, beside what happened to
+    /// those less than 0.05 above it. Without [`over_seeds`](Self::over_seeds) the result is empty.
+    #[must_use]
+    pub fn promises(&self) -> Vec<Promise> {
+        let minhash = self.minhash.as_ref().map(|tally| tally.minhash);
+        let known = minhash.zip(self.seeds().first());
+        known.map_or_else(Vec::new, |(minhash, spread)| Promise::all(minhash, spread))
     }
 
     /// Compares all pairs whose exact similarity is at least `floor`. Calls `on_document` before

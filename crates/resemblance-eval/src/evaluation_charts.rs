@@ -1,6 +1,7 @@
 //! Charts of the results of an evaluation.
 
 use super::chart::{Chart, ChartAxis, ChartMark};
+use super::spread::Promise;
 use super::tally::{MinHashTally, ReturnedPairs, SimHashTally, SimilarityStep};
 use resemblance::schema::TYPICAL_FEATURES;
 
@@ -8,11 +9,12 @@ use resemblance::schema::TYPICAL_FEATURES;
 pub type NamedChart = (&'static str, Chart);
 
 /// The file names of all charts that an evaluation may draw.
-pub const CHART_NAMES: [&str; 10] = [
+pub const CHART_NAMES: [&str; 11] = [
     "recall.svg",
     "precision.svg",
     "precision-recall.svg",
     "error.svg",
+    "promise.svg",
     "simhash.svg",
     "shingle-sizes.svg",
     "family-differences.svg",
@@ -104,6 +106,37 @@ fn bound_chart(tally: &MinHashTally) -> Chart {
     bounds.add("recall", recalls, ChartMark::Line);
     bounds.upright("threshold", threshold);
     bounds
+}
+
+/// Draws the share of the pairs that was missed by the promised probability, with its interval of
+/// 95 % over the seeds. A point on or below the diagonal keeps its promise. Returns `None` if
+/// nothing was measured.
+#[must_use]
+pub fn promise_chart(promises: &[Promise]) -> Option<NamedChart> {
+    let measured: Vec<_> = promises
+        .iter()
+        .filter_map(|promise| {
+            let (least, most) = promise.interval()?;
+            let promised = promise.promised?;
+            let points = [least, promise.missed()?, most].map(|missed| (promised, missed));
+            Some((promise.name, points))
+        })
+        .collect();
+    let values = measured.iter().flat_map(|(_, points)| points);
+    let end = values.fold(0.0_f64, |end, (x, y)| end.max(*x).max(*y)) * 1.15;
+    if end <= 0.0 {
+        return None;
+    }
+    let mut chart = Chart::new(
+        "Missed pairs just above the threshold, with intervals of 95 % over the seeds",
+        ChartAxis::linear("promised probability of missing a pair, at most", 0.0, end),
+        ChartAxis::linear("share of the pairs that was missed", 0.0, end),
+    );
+    chart.add("as promised", vec![(0.0, 0.0), (end, end)], ChartMark::Line);
+    for (name, points) in measured {
+        chart.add(name, points.into(), ChartMark::Interval);
+    }
+    Some(("promise.svg", chart))
 }
 
 /// Draws the share of pairs within the distance, by similarity.

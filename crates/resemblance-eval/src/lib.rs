@@ -45,14 +45,16 @@ pub use comparison_charts::comparison_charts;
 pub use costs::{BAND_POSTING_BYTES, TABLE_POSTING_BYTES, document_bytes};
 pub use evaluation::Evaluation;
 #[cfg(feature = "charts")]
-pub use evaluation_charts::{CHART_NAMES, NamedChart, minhash_charts, simhash_chart};
+pub use evaluation_charts::{
+    CHART_NAMES, NamedChart, minhash_charts, promise_chart, simhash_chart,
+};
 pub use kinds::{MAX_SIGNATURE_BYTES, SignatureKind};
 pub use near_neighbour::{NearNeighbourPlan, near_neighbour_plan};
 pub use sample::{DocumentSample, Sampler};
 pub use sampled_clusters::SampledClusters;
 #[cfg(feature = "charts")]
 pub use shingle_sizes::ShingleSizes;
-pub use spread::RecallSpread;
+pub use spread::{Promise, RecallSpread};
 pub use tally::{
     EstimateErrors, FamilyTally, MinHashTally, MissedPair, ReturnedPairs, SimHashTally,
     SimilarityStep, step_name,

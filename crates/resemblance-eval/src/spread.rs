@@ -201,6 +201,100 @@ impl RecallSpread {
     }
 }
 
+/// A promised probability of missing a pair right at the threshold, and the pairs just above it that
+/// were found and missed with each seed.
+///
+/// ```
+/// # use resemblance_eval::{Evaluation, Sampler};
+/// # use resemblance::{Document, Error, MinHash, Schema, Store, Text};
+/// # let store = Store::in_memory(Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?)?;
+/// # let (mut sampler, sketcher) = (Sampler::new(), store.sketcher());
+/// # for (number, text) in ["a b c d e f g h i", "b c d e f g h i j", "x y z"].iter().enumerate() {
+/// #     let (features, signature) = (sketcher.feature_hashes(text)?, sketcher.text(text)?);
+/// #     sampler.add(number as u64, text.as_bytes().into(), features, signature)?;
+/// # }
+/// # let sample = sampler.finish(3);
+/// # for signature in &sample.signatures {
+/// #     store.insert(Document::without_key(), signature)?;
+/// # }
+/// # let mut evaluation = Evaluation::new(&store.snapshot()?, sample, 10)?;
+/// # evaluation.over_seeds(20, || Ok::<_, Error>(()))?;
+/// # evaluation.run(0.1, |_| Ok::<_, Error>(()))?;
+/// for promise in evaluation.promises() {
+///     let (name, promised) = (promise.name, promise.promised);
+///     println!("{name}: {promised:?}, measured {:?}, {:?}", promise.missed(), promise.interval());
+///     assert!(promise.pairs() <= 20);
+/// }
+/// # Ok::<(), resemblance::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Promise {
+    /// What is promised: `truth` (of an exact store, or where a caller verifies), `estimate` (of the
+    /// pairs whose estimates reach the threshold) or `truth_by_estimate` (where estimates decide).
+    pub name: &'static str,
+    /// The promised probability, or `None` if nothing is certified.
+    pub promised: Option<f64>,
+    /// The number of pairs with each seed from 1.
+    pairs: Vec<u64>,
+    /// The number of pairs that were found with each seed.
+    found: Vec<u64>,
+}
+
+impl Promise {
+    /// Returns the promises of a schema beside what happened to the pairs just above its threshold.
+    pub(super) fn all(minhash: MinHashSchema, spread: &RecallSpread) -> Vec<Self> {
+        let (layout, banding) = (minhash.layout(), minhash.banding());
+        let threshold = minhash.threshold();
+        let truth = Some(1.0 - minhash.recall_at_threshold());
+        let estimate = layout.missed_estimate(banding, threshold);
+        let by_estimate = layout.missed_similarity(Some(banding), threshold, threshold);
+        let all = vec![spread.pairs; spread.found.len()];
+        let promise = |name, promised, pairs: &Vec<u64>, found: &Vec<u64>| Self {
+            name,
+            promised,
+            pairs: pairs.clone(),
+            found: found.clone(),
+        };
+        vec![
+            promise("truth", truth, &all, &spread.found),
+            promise("estimate", estimate, &spread.within, &spread.returned),
+            promise("truth_by_estimate", by_estimate, &all, &spread.returned),
+        ]
+    }
+
+    /// Returns the number of pairs with all seeds.
+    #[must_use]
+    pub fn pairs(&self) -> u64 {
+        self.pairs.iter().sum()
+    }
+
+    /// Returns the share of the pairs of all seeds that was missed, or `None` without pairs.
+    #[must_use]
+    pub fn missed(&self) -> Option<f64> {
+        let found: u64 = self.found.iter().sum();
+        let pairs = self.pairs();
+        (pairs > 0).then(|| (pairs - found) as f64 / pairs as f64)
+    }
+
+    /// Returns the interval that holds the mean of [`missed`](Self::missed) over all seeds with a
+    /// probability of about 95 %, from how much the seeds differ. Returns `None` without pairs or
+    /// with fewer than two seeds.
+    #[must_use]
+    pub fn interval(&self) -> Option<(f64, f64)> {
+        let missed = self.missed()?;
+        let seeds = self.pairs.len() as f64;
+        // Pairs of a family are missed together, so only the seeds are independent.
+        let errors = self.pairs.iter().zip(&self.found).map(|(pairs, found)| {
+            let error = (pairs - found) as f64 - missed * *pairs as f64;
+            error * error
+        });
+        let variance = errors.sum::<f64>() * seeds / (seeds - 1.0);
+        let half = 1.96 * variance.sqrt() / self.pairs() as f64;
+        (seeds > 1.0).then(|| ((missed - half).max(0.0), (missed + half).min(1.0)))
+    }
+}
+
 /// The recall of a sample with several seeds.
 pub(super) struct SeedRecall {
     codes: SeedCodes,

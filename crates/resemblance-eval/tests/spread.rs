@@ -95,6 +95,9 @@ fn recall_over_seeds_agrees_with_reseeded_signatures() {
         let squares = recalls.iter().map(|r| (r - mean).powi(2)).sum::<f64>();
         let deviation = (squares / (n - 1.0)).sqrt();
         let near = |found: Option<f64>, expected: f64| (found.unwrap() - expected).abs() < 1e-9;
+        if max < 1.0 {
+            assert_promised(&evaluation, mean, deviation);
+        }
         assert!(near(spread.mean(), mean), "{spread:?}");
         assert!(near(spread.deviation(), deviation), "{spread:?}");
         let (min, max) = recalls.iter().fold((1.0_f64, 0.0_f64), |(min, max), r| {
@@ -125,6 +128,63 @@ fn recall_over_seeds_agrees_with_reseeded_signatures() {
         let chance = 5.0 * together / n.sqrt();
         assert!((mean - expected).abs() < chance, "{mean}, {expected}");
     }
+}
+
+/// Checks the promise about true similarities against the recall of each seed.
+fn assert_promised(evaluation: &Evaluation, mean: f64, deviation: f64) {
+    let promises = evaluation.promises();
+    let names = promises.iter().map(|promise| promise.name);
+    assert!(names.eq(["truth", "estimate", "truth_by_estimate"]));
+    let truth = &promises[0];
+    assert_eq!(truth.pairs(), evaluation.seeds()[0].pairs * SEEDS);
+    let recall = schema(1).minhash().unwrap().recall_at_threshold();
+    let (least, most) = truth.interval().unwrap();
+    let half = 1.96 * deviation / (SEEDS as f64).sqrt();
+    for (found, expected) in [
+        (truth.promised.unwrap(), 1.0 - recall),
+        (truth.missed().unwrap(), 1.0 - mean),
+        (least, (1.0 - mean - half).max(0.0)),
+        (most, 1.0 - mean + half),
+    ] {
+        assert!((found - expected).abs() < 1e-9, "{found}, {expected}");
+    }
+    // Estimates of a true similarity miss more, and those that reach the threshold are candidates
+    // more often.
+    let (estimate, by_estimate) = (&promises[1], &promises[2]);
+    assert!(estimate.pairs() < truth.pairs() && estimate.missed() < truth.missed());
+    assert!(by_estimate.pairs() == truth.pairs() && by_estimate.missed() > truth.missed());
+}
+
+#[test]
+#[cfg(feature = "charts")]
+fn promises_are_drawn_beside_what_was_measured() {
+    let store = Store::in_memory(schema(OWN_SEED)).unwrap();
+    let sample = sample();
+    for signature in &sample.signatures {
+        store.insert(Document::without_key(), signature).unwrap();
+    }
+    let mut evaluation = Evaluation::new(&store.snapshot().unwrap(), sample, 0).unwrap();
+    assert!(resemblance_eval::promise_chart(&evaluation.promises()).is_none());
+    evaluation.over_seeds(SEEDS, || Ok::<_, Error>(())).unwrap();
+    evaluation.run(0.5, |_| Ok::<_, Error>(())).unwrap();
+    let promises = evaluation.promises();
+    let (name, chart) = resemblance_eval::promise_chart(&promises).unwrap();
+    assert_eq!((name, chart.series.len()), ("promise.svg", 4));
+    for (promise, series) in promises.iter().zip(&chart.series[1..]) {
+        let (least, most) = promise.interval().unwrap();
+        let measured = [least, promise.missed().unwrap(), most];
+        let points = measured.map(|missed| (promise.promised.unwrap(), missed));
+        assert_eq!(
+            (&*series.name, &series.points[..]),
+            (promise.name, &points[..])
+        );
+        let is_within = |(x, y): &(f64, f64)| *x <= chart.x.to && *y <= chart.y.to;
+        assert!(points.iter().all(is_within));
+    }
+    // A mark for each promise in the chart and in the legend, and one without a size for the
+    // diagonal.
+    let svg = chart.svg().unwrap();
+    assert_eq!(svg.matches("<circle").count(), 3 + 4);
 }
 
 #[test]

@@ -11,7 +11,8 @@ use resemblance::schema::MinHashSchema;
 use resemblance::{Document, Schema};
 use resemblance_eval::{
     CHART_NAMES, ComparedKind, ComparedPairs, DocumentSample, Evaluation, MAX_SIGNATURE_BYTES,
-    NamedChart, ShingleSizes, compare_kinds, comparison_charts, minhash_charts, simhash_chart,
+    NamedChart, ShingleSizes, compare_kinds, comparison_charts, minhash_charts, promise_chart,
+    simhash_chart,
 };
 
 use crate::failure::{Failure, Outcome, Result};
@@ -357,9 +358,11 @@ fn report(
         )?);
         if !evaluation.seeds().is_empty() {
             found.push(sections::seed_section(evaluation.seeds()));
-            found.extend(sections::promise_section(evaluation));
+            let threshold = tally.minhash.threshold();
+            found.push(sections::promise_section(&evaluation.promises(), threshold));
         }
         drawn.extend(minhash_charts(tally));
+        drawn.extend(promise_chart(&evaluation.promises()));
     }
     if let Some(tally) = &evaluation.simhash {
         found.extend(sections::simhash_sections(tally));

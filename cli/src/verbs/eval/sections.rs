@@ -3,8 +3,8 @@
 use resemblance::Family;
 use resemblance::invariant::at;
 use resemblance_eval::{
-    ComparedKind, DocumentSample, Evaluation, FamilyTally, MinHashTally, RecallSpread,
-    SimHashTally, step_name,
+    ComparedKind, DocumentSample, FamilyTally, MinHashTally, Promise, RecallSpread, SimHashTally,
+    step_name,
 };
 
 use crate::failure::Result;
@@ -222,37 +222,13 @@ pub(super) fn seed_section(spreads: &[RecallSpread]) -> Section<'static> {
 }
 
 /// Returns the probabilities that are promised, beside the shares that were missed over the seeds.
-pub(super) fn promise_section(evaluation: &Evaluation) -> Option<Section<'static>> {
-    let minhash = evaluation.minhash.as_ref()?.minhash;
-    let spread = evaluation.seeds().first()?;
-    let (layout, banding, threshold) = (minhash.layout(), minhash.banding(), minhash.threshold());
-    let sum = |counts: &[u64]| counts.iter().sum::<u64>();
-    let (within, returned) = (sum(&spread.within), sum(&spread.returned));
-    let all = spread.pairs * spread.found.len() as u64;
-    let by_estimate = layout.missed_similarity(Some(banding), threshold, threshold);
-    let promises = [
-        (
-            "truth",
-            all,
-            sum(&spread.found),
-            Some(1.0 - minhash.recall_at_threshold()),
-        ),
-        (
-            "estimate",
-            within,
-            returned,
-            layout.missed_estimate(banding, threshold),
-        ),
-        ("truth_by_estimate", all, returned, by_estimate),
-    ];
-    let rows = promises.map(|(name, pairs, found, promised)| {
-        let missed = (pairs > 0).then(|| (pairs - found) as f64 / pairs as f64);
-        row(
-            name.to_owned(),
-            vec![Value::Count(pairs), share(promised), share(missed)],
-        )
-    });
-    Some(Section {
+pub(super) fn promise_section(promises: &[Promise], threshold: f64) -> Section<'static> {
+    let promise_row = |promise: &Promise| {
+        let (promised, missed) = (share(promise.promised), share(promise.missed()));
+        let values = vec![Value::Count(promise.pairs()), promised, missed];
+        row(promise.name.to_owned(), values)
+    };
+    Section {
         name: "promise",
         title: format!(
             "Missed pairs just above the threshold over all seeds, at most as promised: truth (an exact \
@@ -260,8 +236,8 @@ pub(super) fn promise_section(evaluation: &Evaluation) -> Option<Section<'static
              truth_by_estimate (where estimates decide)"
         ),
         measures: "pairs promised missed",
-        rows: rows.into(),
-    })
+        rows: promises.iter().map(promise_row).collect(),
+    }
 }
 
 /// Returns a section that compares the families.
