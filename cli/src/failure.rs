@@ -13,7 +13,8 @@ pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
   0    success
   1    nothing found (query, get, pairs, clusters), a key is missing (remove, touch),
-       damage found (check), or documents lost (repair)
+       damage found (check), documents lost (repair), or more tests found than
+       --fail-above allows (decontaminate)
   2    usage: a wrong option or value; with --skip-unreadable, files that were skipped
   3    bad input: a malformed document, a duplicate key, a damaged compressed file
   4    input or output: a file is missing, already exists, cannot be read or written; disk full

@@ -71,8 +71,6 @@ struct IdCounts {
 /// Counts texts, and those of them whose shingles can have nothing in common with those of a near-copy: one or none.
 struct ShingleCounts {
     recipe: Option<Text>,
-    /// The number of shingles that a text must have to be found in others, if it is to be.
-    min_shingles: Option<u16>,
     texts: AtomicU64,
     short: AtomicU64,
 }
@@ -97,7 +95,7 @@ impl ShingleCounts {
             if let Some(part) = text.get(..end) {
                 recipe.for_each_shingle(part, |_| shingles += 1);
             }
-            shingles < self.min_shingles.unwrap_or(2)
+            shingles < 2
         });
         self.short.fetch_add(u64::from(is_short), Ordering::Relaxed);
     }
@@ -105,14 +103,6 @@ impl ShingleCounts {
     /// Says so where most texts are like that.
     fn note(&self) -> Option<String> {
         let [texts, short] = [&self.texts, &self.short].map(|count| count.load(Ordering::Relaxed));
-        if let Some(min) = self.min_shingles {
-            return (short > 0).then(|| {
-                format!(
-                    "warning: {short} of {texts} texts have fewer than {min} shingles, so they may be missed in \
-                     other texts; smaller numbers after --containment and --window find shorter passages"
-                )
-            });
-        }
         if texts < MIN_COUNTED_TEXTS || short <= texts / 2 {
             return None;
         }
@@ -227,7 +217,6 @@ impl<T: Send + 'static> CorpusDocuments<T> {
         let worked_corpus = Arc::clone(corpus);
         let shingles = Arc::new(ShingleCounts {
             recipe: corpus.settings.content.recipe(),
-            min_shingles: corpus.settings.content.min_shingles(),
             texts: AtomicU64::new(0),
             short: AtomicU64::new(0),
         });

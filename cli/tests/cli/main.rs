@@ -14,6 +14,7 @@ mod consoles;
 #[cfg(unix)]
 mod contents;
 mod corpora;
+mod decontaminate;
 mod eval;
 mod explain;
 mod features;

@@ -136,9 +136,6 @@ pub struct ContentRule {
     pub takes_signatures: bool,
     /// Extracts text from HTML, if documents are HTML.
     pub html: Option<HtmlExtractor>,
-    /// The minimum number of shingles at which a text can be found inside others, if such searches
-    /// are planned.
-    min_shingles: Option<u16>,
     schema: Option<Schema>,
 }
 
@@ -150,7 +147,6 @@ impl Default for ContentRule {
             takes_features: true,
             takes_signatures: false,
             html: None,
-            min_shingles: None,
             schema: None,
         }
     }
@@ -168,7 +164,6 @@ impl ContentRule {
             }),
             takes_signatures: !is_exact && !schema.is_exact(),
             html: HtmlExtractor::of(schema),
-            min_shingles: None,
             schema: Some(schema.clone()),
         }
     }
@@ -176,21 +171,6 @@ impl ContentRule {
     /// Returns the rules by which texts become shingles, if texts are accepted.
     pub fn recipe(&self) -> Option<Text> {
         self.schema.as_ref().and_then(Schema::text)
-    }
-
-    /// Returns this rule for texts that are to be found inside others, by windows of this number of
-    /// shingles.
-    #[must_use]
-    pub fn found_by_windows(self, shingles: u16) -> Self {
-        Self {
-            min_shingles: Some(shingles),
-            ..self
-        }
-    }
-
-    /// Returns the minimum number of shingles at which a text can be found inside others.
-    pub fn min_shingles(&self) -> Option<u16> {
-        self.min_shingles
     }
 
     /// Returns this rule for texts in HTML.

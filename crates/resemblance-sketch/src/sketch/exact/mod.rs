@@ -12,6 +12,7 @@ mod exact_set;
 mod fingerprints;
 mod sets;
 mod spans;
+mod whole_texts;
 
 pub use classical::{modular_minhash, permuted_table, simhash};
 pub use exact_set::ExactSet;
@@ -27,3 +28,4 @@ pub use sets::{jaccard_from, shared_from};
 pub use spans::{
     SharedPassage, SharedSpans, longest_shared_passage, shared_spans, span_of_shingles,
 };
+pub use whole_texts::WholeTexts;
