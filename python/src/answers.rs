@@ -13,6 +13,7 @@ use pyo3::types::{PyCapsule, PyIterator, PyList};
 use pyo3_arrow::ffi::{ArrayIterator, to_stream_pycapsule};
 use resemblance::Revision;
 use resemblance::search::{Certainty, Scope};
+use resemblance_corpus::dedup::DropRule;
 
 use crate::batches::arrow_error;
 use crate::keys::Key;
@@ -179,6 +180,20 @@ impl From<&resemblance::Match> for Match {
             stamp: found.stamp(),
             payload: found.payload().map(<[u8]>::to_vec),
         }
+    }
+}
+
+impl Match {
+    /// Returns the rule by which the document is near the one of the query.
+    pub(crate) fn rule(&self, schema: &resemblance::Schema) -> resemblance::Result<DropRule> {
+        let bounds = resemblance::Bounds::new();
+        DropRule::of(
+            bounds,
+            schema,
+            self.similarity,
+            self.is_exact,
+            self.distance,
+        )
     }
 }
 

@@ -8,10 +8,10 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use resemblance::invariant::OrBug;
 use resemblance::{
-    BulkOptions, Document, DuplicateKeys, Error, MinHash, SchemaBuilder, StoreOptions,
+    Bounds, BulkOptions, Document, DuplicateKeys, Error, MinHash, SchemaBuilder, StoreOptions,
 };
-use resemblance_corpus::dedup::{DedupPolicy, Preference};
-use resemblance_corpus::verification::FeatureSets;
+use resemblance_corpus::dedup::{DedupPolicy, DropRule, Preference};
+use resemblance_corpus::verification::{FeatureSets, SketchedText};
 use resemblance_eval::{
     BAND_POSTING_BYTES, Evaluation, Sampler, TABLE_POSTING_BYTES, document_bytes,
 };
@@ -181,6 +181,18 @@ struct OpenDeduplicator {
     _passage: Option<Passage>,
 }
 
+impl OpenDeduplicator {
+    fn decide(
+        &mut self,
+        documents: &[(Document<'_>, &SketchedText)],
+    ) -> resemblance::Result<Vec<resemblance::Novelty>> {
+        let decided = self.deduplicator.decide_many(documents)?;
+        let beyond = decided.iter().filter(|it| it.budget_exceeded().is_some());
+        self.budget_exceeded += beyond.count() as u64;
+        Ok(decided)
+    }
+}
+
 impl Held for OpenDeduplicator {
     const NAME: &'static str = "Deduplicator";
 }
@@ -271,10 +283,51 @@ impl Deduplicator {
         let mut answers = Vec::new();
         many.for_each_text(py, self.schema.get(), self.is_exact, |documents| {
             self.open.with(|open| {
-                let decided = open.deduplicator.decide_many(documents)?;
-                let beyond = decided.iter().filter(|it| it.budget_exceeded().is_some());
-                open.budget_exceeded += beyond.count() as u64;
+                let decided = open.decide(documents)?;
                 answers.extend(decided.iter().map(|it| it.found().map(Match::from)));
+                Ok(())
+            })
+        })?;
+        Ok(answers)
+    }
+
+    /// Decides as `decide_many` does. Instead of a match, the answer has its stamp, similarity,
+    /// whether that is exact, the distance, of the features of each the share that both have, and the
+    /// rule that decided.
+    #[pyo3(signature = (documents, *, stamps, threads=None))]
+    fn decide_with_evidence<'py>(
+        &self,
+        py: Python<'py>,
+        documents: &Bound<'py, PyAny>,
+        stamps: &Bound<'py, PyAny>,
+        threads: Option<usize>,
+    ) -> PyResult<Vec<Option<FoundFields>>> {
+        let many = Many::new(documents, None, None, Some(stamps), threads)?;
+        self.home.check(py)?;
+        let schema = self.schema.get();
+        let mut answers = Vec::new();
+        many.for_each_text(py, schema, self.is_exact, |documents| {
+            self.open.with(|open| {
+                let decided = open.decide(documents)?;
+                for ((_, document), decision) in documents.iter().zip(&decided) {
+                    let Some(found) = decision.found() else {
+                        answers.push(None);
+                        continue;
+                    };
+                    let (similarity, is_exact) = (found.similarity(), found.is_exact());
+                    let (distance, own) = (found.distance(), &schema.parts.schema);
+                    let rule = DropRule::of(Bounds::new(), own, similarity, is_exact, distance)?;
+                    let shares = open.deduplicator.shares(document, found)?;
+                    answers.push(Some((
+                        found.stamp(),
+                        similarity,
+                        is_exact,
+                        distance,
+                        shares.map(|shares| shares.held),
+                        shares.map(|shares| shares.covered),
+                        rule.name(),
+                    )));
+                }
                 Ok(())
             })
         })?;
@@ -416,8 +469,8 @@ impl TemporaryCorpus {
     }
 
     /// Returns the documents that a policy removes, as tuples: position, position of the one that
-    /// is kept, similarity, whether it is exact, distance, and of the features of each the share that
-    /// both have. `keep` is `"first"`, `"last"`, or a number for each document. `lost` is the share of
+    /// is kept, similarity, whether it is exact, distance, of the features of each the share that both
+    /// have, and the rule that decided. `keep` is `"first"`, `"last"`, or a number for each document. `lost` is the share of
     /// features that may be lost, if this decides.
     #[pyo3(signature = (policy, keep, *, lost=None, threads=None, max_bucket=None, progress=None))]
     fn duplicates(
@@ -459,7 +512,7 @@ impl TemporaryCorpus {
                 }
                 let found = duplicate?;
                 let (id, first) = (found.document.id().get(), found.survivor.id().get());
-                let (held, covered) = (found.held, found.covered);
+                let (held, covered) = found.shares.map(|it| (it.held, it.covered)).unzip();
                 let (similarity, is_exact) = (found.similarity, found.is_exact);
                 Ok((
                     id,
@@ -469,6 +522,7 @@ impl TemporaryCorpus {
                     found.distance,
                     held,
                     covered,
+                    found.rule.name(),
                 ))
             });
             duplicates.collect()
@@ -519,6 +573,7 @@ fn preference(py: Python<'_>, keep: &Bound<'_, PyAny>) -> PyResult<Preference> {
 }
 
 /// As [`TemporaryCorpus::duplicates`] lists them.
+/// The fields of a duplicate, with its position and that of the document that is kept.
 type DuplicateFields = (
     u64,
     u64,
@@ -527,6 +582,18 @@ type DuplicateFields = (
     Option<u32>,
     Option<f64>,
     Option<f64>,
+    &'static str,
+);
+
+/// The fields of the document that was found for another one.
+type FoundFields = (
+    u64,
+    Option<f64>,
+    bool,
+    Option<u32>,
+    Option<f64>,
+    Option<f64>,
+    &'static str,
 );
 
 /// The default memory for the features by which documents are looked for.

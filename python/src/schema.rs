@@ -11,8 +11,9 @@ use resemblance::schema::{
 };
 use resemblance::{Bounds, Combine, Error, SimHash, Sketcher};
 use resemblance_corpus::HtmlExtractor;
+use resemblance_corpus::dedup::DropRule;
 
-use crate::answers::{CertaintyTuple, certainty_tuple};
+use crate::answers::{CertaintyTuple, Match, certainty_tuple};
 use crate::batches::{Batches, in_shares, sketch, threads_or_all};
 use crate::errors::{OrRaise, invalid, invalid_parameter};
 use crate::keys::{Key, features_of, several};
@@ -578,6 +579,15 @@ impl Schema {
     #[getter]
     fn near(&self) -> Option<&'static str> {
         name_of(&NEAR, &self.parts.schema.near())
+    }
+
+    /// The bound that a document which was found within those of the schema meets: `"similarity"`,
+    /// `"distance"`, or `"both"` if it must meet both; `"cluster"` if it meets none.
+    fn drop_rule(&self, py: Python<'_>, found: &Match) -> PyResult<&'static str> {
+        found
+            .rule(&self.parts.schema)
+            .map(DropRule::name)
+            .or_raise(py)
     }
 
     /// The seed of all hashes.

@@ -221,6 +221,30 @@ def test_dedup_loses_no_more_features_than_it_may(schema: rs.Schema) -> None:
             rs.dedup(texts, schema, lost=share)
 
 
+@pytest.mark.parametrize("policy", ("first", "cluster", "representative"))
+def test_dedup_has_evidence_for_each_drop(schema: rs.Schema, policy: Any, tmp_path: Path) -> None:
+    words = [f"w{number}" for number in range(300)]
+    documents = [" ".join(words[first : first + 250]) for first in (0, 3, 6, 9, 12, 15, 18)]
+    features = [set(schema.features(text).tolist()) for text in documents]
+    found = rs.dedup(documents, schema, policy=policy)
+    assert found.duplicates
+    for d in found.duplicates:
+        assert d.survivor is not None and d.is_exact
+        own, kept = features[d.position], features[d.survivor]
+        assert (d.held, d.covered) == (len(own & kept) / len(own), len(own & kept) / len(kept))
+        assert d.similarity == len(own & kept) / len(own | kept)
+        assert d.rule == ("similarity" if d.similarity >= 0.7 else "cluster")
+    table = found.to_arrow()
+    assert table["held"].to_pylist() == [d.held for d in found.duplicates]
+    assert table["rule"].to_pylist() == [d.rule for d in found.duplicates]
+    estimated = rs.dedup(documents, schema, policy=policy, exact=False)
+    assert all(d.held is None and d.covered is None for d in estimated.duplicates)
+    with rs.Store.create(tmp_path / "known.rsm", schema) as store:
+        store.insert_many(documents[:1])
+        against = rs.dedup(documents[:1], against=store).duplicates
+    assert [(d.survivor, d.rule, d.held) for d in against] == [(None, "similarity", None)]
+
+
 def test_dedup_within_a_budget_and_little_memory(schema: rs.Schema) -> None:
     documents = [f"{text} of many copies" for text in texts(40, seed=5) for _ in range(20)]
     whole = rs.dedup(documents, schema)

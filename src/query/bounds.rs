@@ -257,6 +257,63 @@ impl Bounds {
         Ok(basis.certainty())
     }
 
+    /// Returns the family by whose bound two documents of a schema are near each other: the
+    /// similarity if both bounds are met and one suffices, and [`Family::Both`] if both are met and
+    /// must be. `None` if the documents are not near.
+    ///
+    /// ```
+    /// # use resemblance::{Bounds, Family, MinHash, Schema};
+    /// let schema = Schema::builder().minhash(MinHash::new(128).threshold(0.8)).build()?;
+    /// let met_by = |similarity| Bounds::new().met_by(&schema, Some(similarity), true, None);
+    /// assert_eq!((met_by(0.8)?, met_by(0.79)?), (Some(Family::MinHash), None));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidParameter`] for bounds outside the schema.
+    pub fn met_by(
+        &self,
+        schema: &Schema,
+        similarity: Option<f64>,
+        is_exact: bool,
+        distance: Option<u32>,
+    ) -> Result<Option<Family>> {
+        let bounds = self.resolve(schema, false)?;
+        let least = match is_exact {
+            true => bounds.min_similarity,
+            false => bounds.least_estimate,
+        };
+        let is_similar = least.is_some_and(|least| similarity >= Some(least));
+        let most = bounds.max_distance;
+        let is_close = most.is_some_and(|most| distance.is_some_and(|bits| bits <= most));
+        Ok(match (is_similar, is_close, bounds.both) {
+            (true, true, true) => Some(Family::Both),
+            (_, _, true) | (false, false, _) => None,
+            (true, _, false) => Some(Family::MinHash),
+            (false, true, false) => Some(Family::SimHash),
+        })
+    }
+
+    /// Returns the minimum similarity of two documents of a schema that are near, whatever their
+    /// distance; 0 if a bound on the distance suffices.
+    ///
+    /// ```
+    /// # use resemblance::{Bounds, MinHash, Schema, SimHash};
+    /// let minhash = Schema::builder().minhash(MinHash::new(128).threshold(0.8)).build()?;
+    /// let simhash = Schema::builder().simhash(SimHash::bits64()).build()?;
+    /// let floor = |schema| Bounds::new().similarity_floor(schema);
+    /// assert_eq!((floor(&minhash)?, floor(&simhash)?), (0.8, 0.0));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidParameter`] for bounds outside the schema.
+    pub fn similarity_floor(&self, schema: &Schema) -> Result<f64> {
+        Ok(self.resolve(schema, false)?.similarity_floor())
+    }
+
     /// Checks the bounds against a schema. A scan examines every document and so accepts any
     /// bounds.
     pub(crate) fn resolve(&self, schema: &Schema, scan: bool) -> Result<ResolvedBounds> {

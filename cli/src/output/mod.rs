@@ -32,7 +32,7 @@ pub(crate) use messages::{
 };
 pub(crate) use pair_sorter::{PairSorter, SortedPairs, UnsortedPair};
 pub(crate) use progress::ProgressDisplay;
-pub(crate) use report::{DropReport, Evidence, FeatureShares, Survivor, SurvivorPlace};
+pub(crate) use report::{DropReport, Evidence, RejectedReport, Survivor, SurvivorPlace};
 pub(crate) use results::{Format, Layout, Results};
 pub(crate) use sections::{Section, SectionItem, SectionRow};
 pub(crate) use sink::Sink;

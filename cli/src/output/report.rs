@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use resemblance::{Match, Schema};
+use resemblance_corpus::dedup::{DropRule, FeatureShares, RejectedCandidate};
 
 use super::results::{Layout, Results};
 use super::value::{Column, ColumnKind, Value, nearness_columns};
@@ -58,16 +59,9 @@ pub(crate) struct Survivor {
     pub(crate) similarity: Option<f64>,
     pub(crate) evidence: Evidence,
     pub(crate) distance: Option<u32>,
-    /// The share of the dropped document's features that this one has, and the share of this one's
-    /// features that the dropped one has, where both are known.
+    /// The shares of their features that both have, where these are known.
     pub(crate) shares: Option<FeatureShares>,
-}
-
-/// The shares of the features of two documents that both have.
-#[derive(Clone, Copy)]
-pub(crate) struct FeatureShares {
-    pub(crate) held: f64,
-    pub(crate) covered: f64,
+    pub(crate) rule: DropRule,
 }
 
 impl Survivor {
@@ -76,15 +70,16 @@ impl Survivor {
         found: &Match,
         place: SurvivorPlace,
         key: Option<Vec<u8>>,
-        is_equal: bool,
+        rule: DropRule,
     ) -> Self {
         Self {
             place,
             key,
             similarity: found.similarity(),
-            evidence: Evidence::of(is_equal, found.is_exact()),
+            evidence: Evidence::of(false, found.is_exact()),
             distance: found.distance(),
             shares: None,
+            rule,
         }
     }
 
@@ -108,10 +103,60 @@ impl Survivor {
     }
 }
 
+/// A row for each kept document that was compared with another document and is not near it.
+pub(crate) struct RejectedReport {
+    results: Results,
+    /// The reason, which is the same for all.
+    reason: String,
+}
+
+impl RejectedReport {
+    /// Creates a report, whose form the name of the file implies.
+    pub(crate) fn create(path: &Path, force: bool, has_header: bool, bound: f64) -> Result<Self> {
+        let number = |name| Column::of(name, ColumnKind::Number);
+        let columns = vec![
+            Column::new("document"),
+            Column::new("candidate"),
+            number("similarity"),
+            Column::new("similarity_is"),
+            number("held"),
+            number("covered"),
+            Column::new("reason"),
+        ];
+        let layout = Layout::of_name(path, has_header)?;
+        Ok(Self {
+            results: Results::create(path, force, layout, columns)?,
+            reason: format!("similarity below {bound}"),
+        })
+    }
+
+    /// Writes the row of a document and a candidate, given their keys.
+    pub(crate) fn row(
+        &mut self,
+        document: &[u8],
+        candidate: &[u8],
+        rejected: &RejectedCandidate,
+    ) -> Result<()> {
+        let shares = rejected.shares;
+        self.results.row(&[
+            Value::Key(document),
+            Value::Key(candidate),
+            Value::Similarity(Some(rejected.similarity)),
+            Value::Text(Evidence::Exact.name()),
+            Value::Similarity(Some(shares.held)),
+            Value::Similarity(Some(shares.covered)),
+            Value::Text(&self.reason),
+        ])
+    }
+
+    pub(crate) fn finish(self) -> Result<()> {
+        self.results.finish()
+    }
+}
+
 /// A row for each dropped document.
 pub(crate) struct DropReport {
     results: Results,
-    has_shares: bool,
 }
 
 impl DropReport {
@@ -123,39 +168,37 @@ impl DropReport {
         has_header: bool,
         schema: &Schema,
         similarity: &'static str,
-        has_shares: bool,
     ) -> Result<Self> {
         let [similarity, distance] = nearness_columns(schema, similarity);
-        let mut columns = vec![
+        let [held, covered] = ["held", "covered"].map(|name| Column::of(name, ColumnKind::Number));
+        let columns = vec![
             Column::new("dropped"),
             Column::new("survivor"),
             similarity,
             distance,
             Column::new("similarity_is"),
+            held,
+            covered,
+            Column::new("rule"),
         ];
-        if has_shares {
-            columns.extend(["held", "covered"].map(|name| Column::of(name, ColumnKind::Number)));
-        }
         let layout = Layout::of_name(path, has_header)?;
         Ok(Self {
             results: Results::create(path, force, layout, columns)?,
-            has_shares,
         })
     }
 
     pub(crate) fn row(&mut self, dropped: &[u8], survivor: &Survivor) -> Result<()> {
-        let mut row = vec![
+        let (held, covered) = survivor.shares.map(|it| (it.held, it.covered)).unzip();
+        self.results.row(&[
             Value::Key(dropped),
             survivor.value(),
             Value::Similarity(survivor.similarity),
             Value::Distance(survivor.distance),
             Value::Text(survivor.evidence.name()),
-        ];
-        if self.has_shares {
-            let (held, covered) = survivor.shares.map(|it| (it.held, it.covered)).unzip();
-            row.extend([held, covered].map(Value::Similarity));
-        }
-        self.results.row(&row)
+            Value::Similarity(held),
+            Value::Similarity(covered),
+            Value::Text(survivor.rule.name()),
+        ])
     }
 
     pub(crate) fn finish(self) -> Result<()> {

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use resemblance::search::Certainty;
 use resemblance::{Document, DocumentId, Error, Match, Novelty, Revision, Store, WriteTransaction};
+use resemblance_corpus::dedup::DropRule;
 use resemblance_corpus::verification::{FeatureSets, SketchedText};
 
 use super::add_outputs::{AddOutputOptions, AdditionFiles};
@@ -19,6 +20,7 @@ use crate::failure::{Failure, Outcome, Result};
 use crate::options::{
     BoundOptions, CorpusOptions, StoredOptions, VerifyOptions, must_use_texts, parse_seconds,
 };
+use crate::output::{Evidence, Survivor, SurvivorPlace};
 use crate::session::{
     Context, CorpusDocuments, DOCUMENTS_TOGETHER, DocumentTally, MAX_HELD_BYTES, ReadDocument,
     WorkedDocument, change_store, read_stored_features, resolve_corpus_to_store, spool_sources,
@@ -460,9 +462,42 @@ impl Addition<'_> {
         }
     }
 
+    /// Returns the document of the store for which another one is left out.
+    fn survivor(&self, novelty: &Novelty, document: &SketchedText) -> Result<Option<Survivor>> {
+        let (found, is_by_key) = match novelty {
+            Novelty::NearDuplicate(found) => (found, false),
+            Novelty::KeyExists(found) => (found, true),
+            _ => return Ok(None),
+        };
+        let rule = match is_by_key {
+            true => DropRule::Key,
+            false => {
+                let (similarity, is_exact) = (found.similarity(), found.is_exact());
+                let (bounds, schema) = (self.arguments.bounds().bounds(), self.store.schema());
+                DropRule::of(bounds, schema, similarity, is_exact, found.distance())?
+            }
+        };
+        let place = SurvivorPlace::Store(found.id().get());
+        let key = found.key().map(<[u8]>::to_vec);
+        let survivor = Survivor::from_match(found, place, key, rule);
+        let features = self.features.as_ref();
+        let shares = features.map(|features| features.shares_with(&document.features, found));
+        Ok(Some(Survivor {
+            shares: shares.transpose()?.flatten(),
+            evidence: if is_by_key {
+                Evidence::Key
+            } else {
+                survivor.evidence
+            },
+            ..survivor
+        }))
+    }
+
     fn count(&mut self, novelty: &Novelty, placed: &GatheredDocument) -> Result<()> {
+        let survivor = self.survivor(novelty, &placed.document.value)?;
         if let Some(verdicts) = &mut self.verdicts {
-            verdicts.take(placed.line, &placed.document.key, novelty)?;
+            let (row, key) = (placed.line, &placed.document.key);
+            verdicts.take(row, key, novelty.id().get(), survivor.as_ref())?;
         }
         self.tally.budget_exceeded += u64::from(novelty.budget_exceeded().is_some());
         match novelty {
@@ -485,7 +520,7 @@ impl Addition<'_> {
             }
         }
         match &mut self.outputs {
-            Some(outputs) => outputs.take(placed.number, &placed.document.key, novelty),
+            Some(outputs) => outputs.take(placed.number, &placed.document.key, survivor.as_ref()),
             None => Ok(()),
         }
     }

@@ -4,15 +4,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
-use resemblance::{Novelty, Schema};
+use resemblance::Schema;
 use resemblance_corpus::{Corpus, ReadTotals};
 
 use super::dedup::{DedupFiles, DedupPaths};
 use crate::failure::{Failure, Result};
 use crate::options::CorpusOptions;
-use crate::output::{
-    DropReport, Evidence, OutputTarget, Sink, Survivor, SurvivorPlace, must_be_free,
-};
+use crate::output::{DropReport, OutputTarget, Sink, Survivor, must_be_free};
 use crate::session::{BitList, Context, resolve};
 
 /// The files that an addition writes.
@@ -37,8 +35,8 @@ pub(super) struct AddOutputOptions {
         conflicts_with_all = ["commit_every", "commit_interval", "verdicts", "upsert"]
     )]
     dropped: Option<PathBuf>,
-    /// With --if-new: write a line for each skipped document, as dedup --report does. The last column is key if the
-    /// store has the key
+    /// With --if-new: write a line for each skipped document, as dedup --report does. similarity_is and rule are key if
+    /// the store has the key
     #[arg(
         long,
         value_name = "OUT",
@@ -102,8 +100,8 @@ impl AddOutputOptions {
             dropped: self.dropped.as_deref(),
             annotated: None,
             report: self.report.as_deref(),
+            rejected: None,
             has_header: !self.no_header,
-            has_shares: false,
             force: self.force,
         }
     }
@@ -148,16 +146,20 @@ impl AdditionFiles {
 
     /// Records the outcome for a document, given its number in the corpus. Documents arrive in
     /// order; those in between are bad, or were skipped.
-    pub(super) fn take(&mut self, number: u64, key: &[u8], novelty: &Novelty) -> Result<()> {
+    pub(super) fn take(
+        &mut self,
+        number: u64,
+        key: &[u8],
+        survivor: Option<&Survivor>,
+    ) -> Result<()> {
         while self.added.len() < number {
             self.added.push(false);
             self.left_out.push(false);
         }
-        let survivor = left_out_for(novelty);
         self.added.push(survivor.is_none());
         self.left_out.push(survivor.is_some());
         match (&mut self.report, survivor) {
-            (Some(report), Some(survivor)) => report.row(key, &survivor),
+            (Some(report), Some(survivor)) => report.row(key, survivor),
             _ => Ok(()),
         }
     }
@@ -177,22 +179,4 @@ impl AdditionFiles {
             None => Ok(()),
         }
     }
-}
-
-/// The document of the store for which a document is left out.
-fn left_out_for(novelty: &Novelty) -> Option<Survivor> {
-    let (found, is_by_key) = match novelty {
-        Novelty::NearDuplicate(found) => (found, false),
-        Novelty::KeyExists(found) => (found, true),
-        _ => return None,
-    };
-    let place = SurvivorPlace::Store(found.id().get());
-    let survivor = Survivor::from_match(found, place, found.key().map(<[u8]>::to_vec), false);
-    Some(match is_by_key {
-        true => Survivor {
-            evidence: Evidence::Key,
-            ..survivor
-        },
-        false => survivor,
-    })
 }

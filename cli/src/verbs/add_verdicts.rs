@@ -2,11 +2,11 @@
 
 use std::collections::HashSet;
 
-use resemblance::{Novelty, Snapshot, Store};
+use resemblance::{Snapshot, Store};
 
 use super::verdicts::only_database;
 use crate::failure::Result;
-use crate::output::{Evidence, Survivor, SurvivorPlace};
+use crate::output::{Evidence, Survivor};
 use crate::session::Context;
 use resemblance_corpus::{Corpus, Verdict, VerdictLog, WaitingDocument};
 
@@ -48,9 +48,14 @@ impl AdditionVerdicts {
         })
     }
 
-    /// Records the verdict on a row.
-    pub(super) fn take(&mut self, row: u64, key: &[u8], novelty: &Novelty) -> Result<()> {
-        let document = novelty.id().get();
+    /// Records the verdict on a row, whose document in the store has this id.
+    pub(super) fn take(
+        &mut self,
+        row: u64,
+        key: &[u8],
+        document: u64,
+        survivor: Option<&Survivor>,
+    ) -> Result<()> {
         let verdict = Verdict {
             row: row.cast_signed(),
             key: key.to_vec(),
@@ -61,24 +66,10 @@ impl AdditionVerdicts {
             distance: None,
             evidence: None,
         };
-        let verdict = match novelty {
-            Novelty::NearDuplicate(found) => {
-                let place = SurvivorPlace::Store(document);
-                let found =
-                    Survivor::from_match(found, place, found.key().map(<[u8]>::to_vec), false);
-                Verdict {
-                    survivor: Some(found.field()),
-                    similarity: found.similarity,
-                    distance: found.distance,
-                    evidence: Some(found.evidence.name()),
-                    ..verdict
-                }
-            }
+        let verdict = match survivor {
             // The document of this very row, unless the store has it of another one.
-            Novelty::KeyExists(found) => {
+            Some(found) if found.evidence == Evidence::Key => {
                 let is_of_other = self.kept.contains(&document) || self.log.is_kept(document)?;
-                let place = SurvivorPlace::Store(document);
-                let found = Survivor::from_match(found, place, Some(key.to_vec()), false);
                 Verdict {
                     is_kept: !is_of_other,
                     survivor: is_of_other.then(|| found.field()),
@@ -86,7 +77,14 @@ impl AdditionVerdicts {
                     ..verdict
                 }
             }
-            _ => Verdict {
+            Some(found) => Verdict {
+                survivor: Some(found.field()),
+                similarity: found.similarity,
+                distance: found.distance,
+                evidence: Some(found.evidence.name()),
+                ..verdict
+            },
+            None => Verdict {
                 is_kept: true,
                 ..verdict
             },

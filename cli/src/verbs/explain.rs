@@ -187,12 +187,13 @@ fn document_key(key: PrintedKey) -> Result<Vec<u8>> {
 }
 
 /// The names of the first two columns of reports.
-const NAMES: [[&str; 2]; 5] = [
+const NAMES: [[&str; 2]; 6] = [
     ["key_a", "key_b"],
     ["cluster_key", "key"],
     ["query", "key"],
     ["dropped", "survivor"],
     ["dropped", "test"],
+    ["document", "candidate"],
 ];
 
 /// The form of a report, which its first line shows.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
-use resemblance::invariant::OrBug;
+use resemblance::invariant::{OrBug, bug};
 use resemblance::search::LeftOut;
 use resemblance::{Bounds, Collected};
 use resemblance_corpus::verification::{FeatureSets, verify_exact};
@@ -20,7 +20,7 @@ use crate::session::{
     BitList, Context, DocumentTally, JoinProduct, JoinProgress, Subject, limited,
     must_be_rereadable, prepare_join, read_texts_of, resolve_corpus,
 };
-use crate::verbs::dedup::{DedupBasis, DedupChoices, DroppedRecord, decide};
+use crate::verbs::dedup::{DecidedRecord, DedupBasis, DedupChoices, decide};
 use resemblance_corpus::{ContentRule, only_store};
 
 /// Texts that are longer are not shown.
@@ -74,6 +74,7 @@ impl ReportArguments {
             join: &self.join,
             limits,
             lost: None,
+            with_rejected: false,
         }
     }
 
@@ -253,7 +254,10 @@ fn find_dropped(
     let mut corpus = resolve_corpus(context, choices.inputs, &choices.join.corpus, content)?;
     choices.survivors.keep.apply(&mut corpus);
     let mut found = DroppedDocuments::default();
-    let mut on_drop = |dropped: DroppedRecord<'_>| {
+    let mut on_drop = |decided: DecidedRecord<'_>| {
+        let DecidedRecord::Dropped(dropped) = decided else {
+            return Err(bug("candidates were not asked for").into());
+        };
         // Texts lose no parts here.
         let survivor = dropped
             .survivor

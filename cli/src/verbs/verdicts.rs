@@ -1,12 +1,14 @@
 //! The database that `--verdicts` names, and verdicts in a build without SQLite.
 
 #[cfg(not(feature = "sqlite"))]
-use resemblance::{Novelty, Store};
+use resemblance::Store;
 #[cfg(not(feature = "sqlite"))]
 use resemblance_corpus::AddedColumn;
 use resemblance_corpus::{Corpus, CorpusError, CorpusSource, SourceKind};
 
 use crate::failure::{Failure, Result};
+#[cfg(not(feature = "sqlite"))]
+use crate::output::Survivor;
 #[cfg(not(feature = "sqlite"))]
 use crate::session::Context;
 #[cfg(not(feature = "sqlite"))]
@@ -53,7 +55,7 @@ impl NoVerdicts {
         Err(bug("a build without SQLite has a database").into())
     }
 
-    pub(super) fn take(&mut self, _: u64, _: &[u8], _: &Novelty) -> Result<()> {
+    pub(super) fn take(&mut self, _: u64, _: &[u8], _: u64, _: Option<&Survivor>) -> Result<()> {
         match *self {}
     }
 

@@ -49,6 +49,7 @@ _Document: TypeAlias = str | Signature
 _Documents: TypeAlias = Iterable[_Document] | Signatures | _ArrowStream | _ArrowArray
 _Keys: TypeAlias = Iterable[_Key | float | date | None] | _ArrowStream | _ArrowArray
 _By: TypeAlias = Literal["minhash", "simhash", "any", "both"]
+_DropRule: TypeAlias = Literal["similarity", "distance", "both", "cluster", "contained"]
 _Callback: TypeAlias = Callable[[Progress], object]
 
 __version__: str
@@ -101,6 +102,7 @@ class Schema:
     def containment(self) -> Containment | None: ...
     @property
     def near(self) -> Literal["any", "both"]: ...
+    def drop_rule(self, found: Match) -> _DropRule: ...
     @property
     def seed(self) -> int: ...
     @property
@@ -825,6 +827,11 @@ class Deduplicator:
         stamps: Iterable[int] | None = None,
         threads: int | None = None,
     ) -> list[Match | None]: ...
+    def decide_with_evidence(
+        self, documents: _Documents, *, stamps: Iterable[int], threads: int | None = None
+    ) -> list[
+        tuple[int, float | None, bool, int | None, float | None, float | None, _DropRule] | None
+    ]: ...
     def close(self) -> None: ...
     def __len__(self) -> int: ...
     def __enter__(self) -> Deduplicator: ...
@@ -881,7 +888,7 @@ class TemporaryCorpus:
         max_bucket: int | None = None,
         progress: _Callback | None = None,
     ) -> list[
-        tuple[int, int, float | None, bool, int | None, float | None, float | None]
+        tuple[int, int, float | None, bool, int | None, float | None, float | None, _DropRule]
     ]: ...
     def close(self) -> None: ...
 

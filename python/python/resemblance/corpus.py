@@ -495,9 +495,11 @@ def clusters(
 @dataclass(frozen=True)
 class Duplicate:
     """A dropped document: its position, the position of its survivor (`None` if the survivor is in the
-    store `against`, under `survivor_key`), and how near they are. With `lost`, `held` is the share of
-    the dropped document's features that its survivor has, and `covered` the share of the survivor's
-    features that the dropped document has.
+    store `against`, under `survivor_key`), and how near they are. `held` is the share of the dropped
+    document's features that its survivor has, and `covered` the share of the survivor's features that
+    the dropped document has; `None` unless the features of both are known. `rule` is what decided:
+    `"similarity"`, `"distance"`, `"both"`, `"cluster"` (other documents link the two) or `"contained"`
+    (with `lost`).
     """
 
     position: int
@@ -509,6 +511,7 @@ class Duplicate:
     survivor_key: str | bytes | None = None
     held: float | None = None
     covered: float | None = None
+    rule: Literal["similarity", "distance", "both", "cluster", "contained"] = "similarity"
 
 
 @dataclass(frozen=True)
@@ -550,6 +553,9 @@ class Dedup:
             "similarity": pa.float64(),
             "is_exact": pa.bool_(),
             "distance": pa.uint32(),
+            "held": pa.float64(),
+            "covered": pa.float64(),
+            "rule": pa.string(),
         }
         columns = {name: pa.array([getattr(row, name) for row in rows], kind) for name, kind in kinds.items()}
         try:
@@ -703,7 +709,7 @@ def dedup(
     for row in rows:
         keys = (all_keys[row[0]], all_keys[row[1]]) if all_keys else (None, None)
         batches.duplicates.append(
-            Duplicate(positions[row[0]], positions[row[1]], *row[2:5], *keys, *row[5:])
+            Duplicate(positions[row[0]], positions[row[1]], *row[2:5], *keys, row[5], row[6], row[7])
         )
     return batches.deduplicated()
 
@@ -774,6 +780,7 @@ class _Unknown:
                     found.distance,
                     key,
                     found.key,
+                    rule=against.schema.drop_rule(found),
                 )
             )
         return unknown
@@ -815,19 +822,15 @@ def _first(batches: _Unknown, kept: Deduplicator, threads: int | None) -> Dedup:
     # Keys of kept documents: those of the others are available.
     survivor_keys: dict[int, str | bytes] = {}
     for batch in batches:
-        decided = kept.decide_many(batch.documents, stamps=batch.positions, threads=threads)
+        decided = kept.decide_with_evidence(batch.documents, stamps=batch.positions, threads=threads)
         for index, (position, found) in enumerate(zip(batch.positions, decided)):
             key = None if batch.keys is None else batch.keys[index]
             if found is not None:
+                survivor, similarity, is_exact, distance, held, covered, rule = found
+                keys = (key, survivor_keys.get(survivor))
                 batches.duplicates.append(
                     Duplicate(
-                        position,
-                        found.stamp,
-                        found.similarity,
-                        found.is_exact,
-                        found.distance,
-                        key,
-                        survivor_keys.get(found.stamp),
+                        position, survivor, similarity, is_exact, distance, *keys, held, covered, rule
                     )
                 )
             elif key is not None:

@@ -10,7 +10,8 @@ use resemblance_corpus::verification::FeatureSets;
 
 use crate::failure::{Failure, Result};
 use crate::options::{
-    JoinLimits, JoinOptions, PolicyName, SurvivorOptions, must_use_texts, parse_part, parse_share,
+    JoinLimits, JoinOptions, KeepRule, PolicyName, SurvivorOptions, must_use_texts, parse_part,
+    parse_share,
 };
 use crate::session::{Context, open_to_read, read_stored_features, weighed};
 
@@ -103,11 +104,19 @@ pub(crate) struct DedupArguments {
     #[arg(long, value_name = "TABLE", conflicts_with = "annotate")]
     pub(super) verdicts: Option<String>,
     /// Write a line for each dropped document: dropped, survivor, similarity (with SimHash alone the distance, with
-    /// both families both). It is tab-separated, unless its name ends in .csv, .jsonl, .json or .parquet. The last
-    /// column is equal if both have the same text, byte for byte, or the same features; otherwise exact, or estimate
-    /// with --verify estimate or if the survivor's text is not available
+    /// both families both); similarity_is, which is equal if both have the same text, byte for byte, or the same
+    /// features, otherwise exact, or estimate with --verify estimate or if the survivor's text is not available; held,
+    /// the share of the dropped document's features that the survivor has; covered, the share of the survivor's
+    /// features that the dropped document has (both empty unless the features of both are known); and rule, which
+    /// decided: similarity, distance, both, cluster (others link the two) or contained (--lost). It is tab-separated,
+    /// unless its name ends in .csv, .jsonl, .json or .parquet
     #[arg(long, value_name = "OUT")]
     pub(super) report: Option<PathBuf>,
+    /// Write a line for each kept document that a document was compared with and is not near: document, candidate,
+    /// similarity, similarity_is, held and covered as in --report, and the reason. Each comparison then runs to its
+    /// end. For exact similarities, --policy first and --keep first
+    #[arg(long, value_name = "OUT", conflicts_with = "lost")]
+    pub(super) rejected: Option<PathBuf>,
     /// Omit the header line of a report in tsv or csv
     #[arg(long, requires = "report")]
     pub(super) no_header: bool,
@@ -161,8 +170,8 @@ impl DedupArguments {
             dropped: self.dropped.as_deref(),
             annotated: self.annotate.as_deref(),
             report: self.report.as_deref(),
+            rejected: self.rejected.as_deref(),
             has_header: !self.no_header,
-            has_shares: self.lost.is_some(),
             force: self.force,
         }
     }
@@ -175,6 +184,7 @@ impl DedupArguments {
             join: &self.join,
             limits: self.join.limits,
             lost: self.lost,
+            with_rejected: self.rejected.is_some(),
         }
     }
 
@@ -203,10 +213,9 @@ pub(in crate::verbs) struct DedupPaths<'a> {
     pub(in crate::verbs) dropped: Option<&'a Path>,
     pub(in crate::verbs) annotated: Option<&'a Path>,
     pub(in crate::verbs) report: Option<&'a Path>,
+    pub(in crate::verbs) rejected: Option<&'a Path>,
     /// Whether a report has the names of its columns.
     pub(in crate::verbs) has_header: bool,
-    /// Whether a report has the shares of features that both documents have.
-    pub(in crate::verbs) has_shares: bool,
     pub(in crate::verbs) force: bool,
 }
 
@@ -219,6 +228,8 @@ pub(in crate::verbs) struct DedupChoices<'a> {
     pub(in crate::verbs) limits: JoinLimits,
     /// The share of a document's features that may be lost with it, if this decides.
     pub(in crate::verbs) lost: Option<f64>,
+    /// Whether the candidates that are compared and not near are listed.
+    pub(in crate::verbs) with_rejected: bool,
 }
 
 /// The basis on which documents are compared.
@@ -292,11 +303,31 @@ impl DedupChoices<'_> {
                 "--lost needs the features of documents, and with these options only signatures are kept",
             ));
         }
+        if self.with_rejected {
+            self.must_list_rejected(&schema, is_exact)?;
+        }
         Ok(DedupBasis {
             schema,
             against,
             is_exact,
         })
+    }
+
+    /// An error if no exact similarity decides on a candidate as soon as it is compared.
+    fn must_list_rejected(&self, schema: &Schema, is_exact: bool) -> Result<()> {
+        let is_in_order = self.survivors.policy == PolicyName::First
+            && matches!(self.survivors.keep, KeepRule::First);
+        if !is_in_order {
+            return Err(Failure::usage(
+                "--rejected needs --policy first and --keep first, which compare documents as they are read",
+            ));
+        }
+        if !is_exact || self.join_bounds().similarity_floor(schema)? == 0.0 {
+            return Err(Failure::usage(
+                "--rejected needs exact similarities that decide, and with these options estimates or distances do",
+            ));
+        }
+        Ok(())
     }
 
     /// Reads the corpus for the weights of its features if the options request them. Call it once

@@ -5,14 +5,18 @@ use std::sync::{Arc, OnceLock};
 
 use resemblance::Collected;
 use resemblance::search::Certainty;
-use resemblance::{Document, Error, LoneDocuments, Match, MissedPairs, Novelty, Signature};
-use resemblance_corpus::dedup::{DedupPolicy, Deduplicator, Duplicate, duplicates};
+use resemblance::{
+    Document, Error, LoneDocuments, Match, MissedPairs, Novelty, Signature, Snapshot,
+};
+use resemblance_corpus::dedup::{
+    DedupPolicy, Deduplicator, DropRule, Duplicate, FeatureShares, RejectedCandidate, duplicates,
+};
 use resemblance_corpus::verification::{FeatureSets, SketchedText};
 
 use super::arguments::{DedupBasis, DedupChoices};
 use crate::failure::{Failure, Result};
 use crate::options::{KeepRule, PolicyName};
-use crate::output::{Evidence, FeatureShares, Survivor, SurvivorPlace};
+use crate::output::{Evidence, Survivor, SurvivorPlace};
 use crate::session::{
     BitList, Building, Context, CorpusDocuments, DOCUMENTS_TOGETHER, DocumentTally, Job,
     JobContent, JobValue, JoinProduct, JoinProgress, MAX_HELD_BYTES, ReadDocument, deduplicator,
@@ -31,8 +35,21 @@ pub(in crate::verbs) struct DroppedRecord<'d> {
     pub(in crate::verbs) survivor: Option<&'d Survivor>,
 }
 
-/// Called with each document that is dropped.
-type OnDrop<'a> = &'a mut dyn FnMut(DroppedRecord<'_>) -> Result<()>;
+/// A decision of which there is a report.
+pub(in crate::verbs) enum DecidedRecord<'d> {
+    Dropped(DroppedRecord<'d>),
+    /// A document was compared with a kept one and is not near it.
+    Rejected {
+        /// The key of the document.
+        document: &'d [u8],
+        /// The key of the kept one.
+        candidate: &'d [u8],
+        rejected: RejectedCandidate,
+    },
+}
+
+/// Called with each document that is dropped and, if they are listed, each candidate that is rejected.
+type OnDrop<'a> = &'a mut dyn FnMut(DecidedRecord<'_>) -> Result<()>;
 
 /// The documents of a corpus with the decision which of them are kept.
 pub(in crate::verbs) struct DecidedDocuments {
@@ -112,6 +129,8 @@ struct SketchedDocument {
     /// A hash of its content.
     digest: u64,
     known: Option<Match>,
+    /// The shares of their features that both have, if these are known.
+    known_shares: Option<FeatureShares>,
     /// The score: documents with higher ones are preferred; `None` without a score.
     score: Option<[f64; 2]>,
     /// True if nothing remains of its text without the parts that have already appeared. Such a
@@ -135,6 +154,7 @@ impl JobValue for SketchedDocument {
             sketched: content.sketched,
             digest: content.digest,
             known: None,
+            known_shares: None,
             score: content.score,
             is_emptied: false,
             is_beyond_budget: false,
@@ -221,6 +241,7 @@ impl Decision<'_> {
                 },
                 digest: document.content.digest(),
                 known: None,
+                known_shares: None,
                 score: keep.score(document),
                 is_emptied: document.is_emptied,
                 is_beyond_budget: false,
@@ -255,6 +276,11 @@ impl Decision<'_> {
             for (document, answer) in sketched.iter_mut().zip(answers) {
                 document.is_beyond_budget = answer.budget_exceeded().is_some();
                 document.known = answer.into_iter().next();
+                if let Some(known) = &document.known {
+                    let features = known_features.as_deref();
+                    document.known_shares =
+                        shares_with_known(&snapshot, features, &document.sketched, known)?;
+                }
             }
             Ok(sketched)
         };
@@ -292,20 +318,23 @@ impl Decision<'_> {
         if sketched.is_emptied {
             self.tally.emptied += 1;
             self.note(false, true);
-            (self.on_drop)(DroppedRecord {
+            (self.on_drop)(DecidedRecord::Dropped(DroppedRecord {
                 number,
                 key: &key,
                 survivor: None,
-            })?;
+            }))?;
             return Ok(None);
         }
         if let Some(known) = &sketched.known {
             self.tally.budget_exceeded += u64::from(sketched.is_beyond_budget);
             self.note(false, true);
-            // A store has no contents to compare with.
             let place = SurvivorPlace::Store(known.id().get());
             let known_key = known.key().map(<[u8]>::to_vec);
-            let survivor = Survivor::from_match(known, place, known_key, false);
+            let survivor = Survivor {
+                shares: sketched.known_shares,
+                // A store has no contents to compare with.
+                ..Survivor::from_match(known, place, known_key, self.rule(known)?)
+            };
             self.drop(number, &key, &survivor)?;
             return Ok(None);
         }
@@ -313,6 +342,14 @@ impl Decision<'_> {
         let is_empty = sketched.sketched.signature.is_empty() && !self.is_lone(number);
         self.tally.empty += u64::from(is_empty);
         Ok(Some((key, sketched)))
+    }
+
+    /// Returns the rule by which a document is near the one that was found for it.
+    fn rule(&self, found: &Match) -> Result<DropRule> {
+        let (bounds, schema) = (self.choices.join_bounds(), &self.basis.schema);
+        let (similarity, is_exact) = (found.similarity(), found.is_exact());
+        let rule = DropRule::of(bounds, schema, similarity, is_exact, found.distance());
+        Ok(rule?)
     }
 
     fn drop(&mut self, number: u64, key: &[u8], survivor: &Survivor) -> Result<()> {
@@ -328,11 +365,11 @@ impl Decision<'_> {
             };
             missed.add(number, other, similarity);
         }
-        (self.on_drop)(DroppedRecord {
+        (self.on_drop)(DecidedRecord::Dropped(DroppedRecord {
             number,
             key,
             survivor: Some(survivor),
-        })
+        }))
     }
 
     /// Compares every document with the earlier ones that were kept.
@@ -341,6 +378,9 @@ impl Decision<'_> {
         mut documents: CorpusDocuments<SketchedDocument>,
     ) -> Result<ReadTotals> {
         let mut kept = self.deduplicator()?.verify_exact(self.features.take());
+        if self.choices.with_rejected {
+            kept = kept.collect_rejected()?;
+        }
         let (mut gathered, mut held_bytes) = (Vec::new(), 0);
         loop {
             match documents.next() {
@@ -436,6 +476,8 @@ impl Decision<'_> {
             false => self.decide_together(kept, &gathered)?,
         };
         let mut decided_together = together.map(Vec::into_iter);
+        let mut place = 0;
+        let mut rejected = kept.take_rejected().into_iter().peekable();
         for read in gathered {
             let (number, source, line) = (read.number, read.source, read.line);
             let Some((key, document)) = self.take(read)? else {
@@ -456,12 +498,19 @@ impl Decision<'_> {
                     let stored = Document::without_key().payload(&payload).stamp(number);
                     let bounds = self.choices.join_bounds();
                     let decided = kept.decide(stored, &document.sketched, bounds);
-                    decided.map_err(|error| {
+                    let decided = decided.map_err(|error| {
                         let place = self.corpus.position(source, line);
                         Failure::document(self.store_name(), place, error)
-                    })?
+                    })?;
+                    rejected = kept.take_rejected().into_iter().peekable();
+                    place = 0;
+                    decided
                 }
             };
+            while let Some(next) = rejected.next_if(|next| next.document == place) {
+                self.reject(kept, &key, next)?;
+            }
+            place += 1;
             let is_beyond_budget =
                 decision.budget_exceeded().is_some() || document.is_beyond_budget;
             self.tally.budget_exceeded += u64::from(is_beyond_budget);
@@ -469,12 +518,30 @@ impl Decision<'_> {
             match decision.found() {
                 None => self.tally.kept += 1,
                 Some(found) => {
-                    let survivor = kept_survivor(kept, found, document.digest)?;
+                    let rule = self.rule(found)?;
+                    let survivor = kept_survivor(kept, found, rule, &document)?;
                     self.drop(number, &key, &survivor)?;
                 }
             }
         }
         Ok(())
+    }
+
+    /// Reports a candidate that is not near a document.
+    fn reject(
+        &mut self,
+        kept: &Deduplicator,
+        key: &[u8],
+        rejected: RejectedCandidate,
+    ) -> Result<()> {
+        let candidate = kept.get_id(rejected.candidate)?;
+        let candidate =
+            candidate.ok_or_else(|| bug("a document was compared that was not kept"))?;
+        (self.on_drop)(DecidedRecord::Rejected {
+            document: key,
+            candidate: StoredPayload::decode(candidate.payload())?.key,
+            rejected,
+        })
     }
 
     /// Decides those documents that are good and that the other store does not have. `None` if one of
@@ -621,20 +688,46 @@ impl Decision<'_> {
     }
 }
 
-/// A kept document that was found for one whose content has this hash.
-fn kept_survivor(kept: &Deduplicator, found: &Match, digest: u64) -> Result<Survivor> {
+/// Returns the shares of features that a document and the one found in the other store have in
+/// common, if the features of both are known.
+fn shares_with_known(
+    snapshot: &Snapshot,
+    features: Option<&FeatureSets>,
+    document: &SketchedText,
+    known: &Match,
+) -> Result<Option<FeatureShares>> {
+    if let Some(features) = features {
+        return Ok(features.shares_with(&document.features, known)?);
+    }
+    if document.signature.exact_set().is_none() {
+        return Ok(None);
+    }
+    let stored = snapshot.get_id(known.id())?;
+    let stored = stored.ok_or_else(|| bug("a document was found that is not stored"))?;
+    Ok(FeatureShares::of_signatures(
+        &document.signature,
+        stored.signature(),
+    ))
+}
+
+/// A kept document that was found for another one.
+fn kept_survivor(
+    kept: &Deduplicator,
+    found: &Match,
+    rule: DropRule,
+    document: &SketchedDocument,
+) -> Result<Survivor> {
     let Some(record) = kept.get_id(found.id())? else {
         return Err(bug("a document was found that was not kept").into());
     };
     let stored = StoredPayload::decode(record.payload())?;
     let place = SurvivorPlace::Corpus(record.stamp());
-    let is_equal = stored.digest == digest;
-    Ok(Survivor::from_match(
-        found,
-        place,
-        Some(stored.key.to_vec()),
-        is_equal,
-    ))
+    let is_equal = stored.digest == document.digest;
+    Ok(Survivor {
+        evidence: Evidence::of(is_equal, found.is_exact()),
+        shares: kept.shares(&document.sketched, found)?,
+        ..Survivor::from_match(found, place, Some(stored.key.to_vec()), rule)
+    })
 }
 
 /// The survivor of a document whose content has this hash.
@@ -646,9 +739,7 @@ fn survivor_of(duplicate: &Duplicate, digest: u64) -> Result<Survivor> {
         similarity: duplicate.similarity,
         evidence: Evidence::of(stored.digest == digest, duplicate.is_exact),
         distance: duplicate.distance,
-        shares: duplicate
-            .held
-            .zip(duplicate.covered)
-            .map(|(held, covered)| FeatureShares { held, covered }),
+        shares: duplicate.shares,
+        rule: duplicate.rule,
     })
 }

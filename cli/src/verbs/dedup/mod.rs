@@ -12,7 +12,7 @@ use resemblance_corpus::dedup::TextPart;
 
 pub(crate) use self::arguments::DedupArguments;
 pub(in crate::verbs) use self::arguments::{DedupBasis, DedupChoices, DedupPaths};
-pub(in crate::verbs) use self::decide::{DroppedRecord, decide};
+pub(in crate::verbs) use self::decide::{DecidedRecord, decide};
 pub(in crate::verbs) use self::write::DedupFiles;
 use self::write::DedupOutputs;
 use crate::failure::{Failure, Outcome, Result};
@@ -57,7 +57,7 @@ pub(crate) fn dedup(context: &Context, arguments: &DedupArguments) -> Result<Out
     let folder = arguments.job.as_deref();
     let job = Job::open(context, folder, &corpus, &basis.schema, &settings)?;
     let corpus = Arc::new(corpus);
-    let mut on_drop = |dropped: DroppedRecord<'_>| outputs.take(&dropped);
+    let mut on_drop = |decided: DecidedRecord<'_>| outputs.take(decided);
     let decided = decide(context, choices, &basis, &corpus, job, tally, &mut on_drop)?;
     if let Some(before) = totals_before {
         must_be_same(before, decided.totals)?;
@@ -145,6 +145,7 @@ fn check_levels(arguments: &DedupArguments) -> Result<()> {
             ("--annotate", arguments.annotate.is_some()),
             ("--verdicts", arguments.verdicts.is_some()),
             ("--report", arguments.report.is_some()),
+            ("--rejected", arguments.rejected.is_some()),
             ("--against", arguments.survivors.against.is_some()),
             ("--lost", arguments.lost.is_some()),
             ("--budget", arguments.survivors.budget.is_some()),

@@ -8,10 +8,10 @@ use resemblance::Schema;
 use super::annotations::{Annotations, column_names};
 use super::arguments::DedupArguments;
 use super::arguments::{DedupBasis, DedupPaths};
-use super::decide::{DecidedDocuments, DroppedRecord};
+use super::decide::{DecidedDocuments, DecidedRecord};
 use crate::failure::{Failure, Result};
 use crate::options::similarity_name;
-use crate::output::{DropReport, OutputTarget, Sink, SurvivorPlace, guard};
+use crate::output::{DropReport, OutputTarget, RejectedReport, Sink, SurvivorPlace, guard};
 #[cfg(feature = "sqlite")]
 use crate::session::corpus_changed;
 use crate::session::{BitList, Context, CopiedRecords, copy_records};
@@ -32,6 +32,7 @@ pub(super) struct DedupOutputs {
     column_prefix: String,
     pub(super) sinks: DedupFiles<Sink>,
     report: Option<DropReport>,
+    rejected: Option<RejectedReport>,
     verdicts: Option<DedupVerdicts>,
     annotations: Option<Annotations>,
     /// The share of the documents that is decided on, and their clusters.
@@ -49,6 +50,11 @@ impl DedupOutputs {
         must_take_columns(arguments, corpus, &basis.schema)?;
         let is_exact = basis.is_exact || basis.schema.is_exact();
         let report = targets.report(&paths, corpus, &basis.schema, is_exact)?;
+        let bound = arguments
+            .choices()
+            .join_bounds()
+            .similarity_floor(&basis.schema)?;
+        let rejected = targets.rejected(&paths, corpus, bound)?;
         // A dry run refuses what could not be written, too.
         let verdicts = DedupVerdicts::new(arguments.verdicts.as_deref(), arguments.force, corpus)?
             .filter(|_| !arguments.dry_run);
@@ -58,6 +64,7 @@ impl DedupOutputs {
             column_prefix: arguments.column_prefix(),
             sinks: targets.create(arguments.force)?,
             report,
+            rejected,
             verdicts,
             annotations: is_annotated.then(Annotations::default),
             sampled: arguments
@@ -66,8 +73,20 @@ impl DedupOutputs {
         })
     }
 
-    /// Records a document that is dropped.
-    pub(super) fn take(&mut self, dropped: &DroppedRecord<'_>) -> Result<()> {
+    /// Records a document that is dropped, or a candidate that is not near.
+    pub(super) fn take(&mut self, decided: DecidedRecord<'_>) -> Result<()> {
+        let dropped = match decided {
+            DecidedRecord::Dropped(dropped) => dropped,
+            DecidedRecord::Rejected {
+                document,
+                candidate,
+                rejected,
+            } => {
+                let report = self.rejected.as_mut();
+                let report = report.ok_or_else(|| bug("candidates were not asked for"))?;
+                return report.row(document, candidate, &rejected);
+            }
+        };
         if let Some((_, sampled)) = &mut self.sampled {
             match dropped.survivor.map(|survivor| survivor.place) {
                 Some(SurvivorPlace::Corpus(number)) => sampled.add(number),
@@ -76,7 +95,7 @@ impl DedupOutputs {
             }
         }
         if let Some(annotations) = &mut self.annotations {
-            annotations.take(dropped);
+            annotations.take(&dropped);
         }
         match (&mut self.report, dropped.survivor) {
             (Some(report), Some(survivor)) => report.row(dropped.key, survivor),
@@ -110,6 +129,9 @@ impl DedupOutputs {
         )?;
         if let Some(report) = self.report {
             report.finish()?;
+        }
+        if let Some(rejected) = self.rejected {
+            rejected.finish()?;
         }
         context.counts(tally.summary("kept", totals));
         if let Some((share, sampled)) = self.sampled {
@@ -213,7 +235,27 @@ impl DedupFiles<OutputTarget> {
         }
         let name = similarity_name(is_exact);
         let (force, has_header) = (paths.force, paths.has_header);
-        DropReport::create(path, force, has_header, schema, name, paths.has_shares).map(Some)
+        DropReport::create(path, force, has_header, schema, name).map(Some)
+    }
+
+    /// Creates the list of rejected candidates, if one is wanted.
+    fn rejected(
+        &self,
+        paths: &DedupPaths<'_>,
+        corpus: &Corpus,
+        bound: f64,
+    ) -> Result<Option<RejectedReport>> {
+        let Some(path) = paths.rejected else {
+            return Ok(None);
+        };
+        if paths.report == Some(path) {
+            return Err(Failure::usage("--rejected and --report name the same file"));
+        }
+        let targets = [&self.kept, &self.dropped, &self.annotated];
+        for target in targets.into_iter().flatten() {
+            target.must_not_meet("the rejected candidates", path, corpus)?;
+        }
+        RejectedReport::create(path, paths.force, paths.has_header, bound).map(Some)
     }
 
     pub(in crate::verbs) fn create(&self, force: bool) -> Result<DedupFiles<Sink>> {

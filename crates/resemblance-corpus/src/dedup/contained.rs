@@ -529,7 +529,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::dedup::{DedupPolicy, duplicates};
+    use crate::dedup::{DedupPolicy, DropRule, duplicates};
     use crate::sample::{Random, trials};
     use crate::survivors::{Likeness, Sets, families};
     use resemblance::{Document, MinHash, Schema, Store, Text};
@@ -578,8 +578,10 @@ mod tests {
                     shared / whole as f64
                 }
             };
-            assert_eq!(duplicate.held, Some(share(sets[a].len())));
-            assert_eq!(duplicate.covered, Some(share(sets[b].len())));
+            let shares = duplicate.shares.unwrap();
+            assert_eq!(shares.held, share(sets[a].len()));
+            assert_eq!(shares.covered, share(sets[b].len()));
+            assert_eq!(duplicate.rule, DropRule::Contained);
             let united = sets[a].union(&sets[b]).count();
             assert_eq!(duplicate.similarity, Some(share(united)));
             (a, b)

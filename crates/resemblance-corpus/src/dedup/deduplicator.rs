@@ -1,17 +1,19 @@
 //! The policy *first*: a document is kept unless it is near a document that was kept before.
 
+use std::cell::RefCell;
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
 
-use resemblance::invariant::bug;
+use resemblance::invariant::{OrBug, bug};
 use resemblance::{
-    Bounds, Document, DocumentId, KeptDocuments, LoneDocuments, LookAhead, Novelty, Record, Result,
-    Schema, Sketcher, Store, StoreOptions,
+    Bounds, Document, DocumentId, Error, KeptDocuments, LoneDocuments, LookAhead, Match, Novelty,
+    Record, Result, Schema, Sketcher, Store, StoreOptions,
 };
 
-use crate::verification::{FeatureSets, SketchedText, signatures_of};
+use crate::dedup::evidence::{FeatureShares, RejectedCandidate, RejectedCandidates};
+use crate::verification::{FeatureSets, SetOverlap, SketchedText, signatures_of};
 
 /// Decides which documents of a stream to keep: a document is kept unless it is near one that was
 /// kept before. Kept documents are in memory while they fit, and otherwise in a temporary store;
@@ -51,6 +53,8 @@ pub struct Deduplicator {
     sketcher: Sketcher,
     /// The features of the kept documents, for exact similarities.
     features: Option<FeatureSets>,
+    /// The candidates that were rejected since they were last taken, if they are collected.
+    rejected: Option<RejectedCandidates>,
 }
 
 impl fmt::Debug for Deduplicator {
@@ -101,6 +105,7 @@ impl Deduplicator {
             sketcher: kept.schema().sketcher(),
             kept,
             features: None,
+            rejected: None,
         }
     }
 
@@ -204,6 +209,53 @@ impl Deduplicator {
         Ok(())
     }
 
+    /// Collects the candidates that are compared with a document of a batch and are not near it, for
+    /// [`take_rejected`](Self::take_rejected). Every comparison then runs to its end.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidParameter`](resemblance::Error::InvalidParameter) with the parameter `schema`
+    /// if similarities are estimates or decide nothing alone.
+    pub fn collect_rejected(mut self) -> Result<Self> {
+        let bound = Bounds::new().similarity_floor(self.kept.schema())?;
+        if bound == 0.0 || !self.is_exact() {
+            let expected = "exact similarities, without which no document is near";
+            return Err(Error::invalid("schema", "another rule", expected));
+        }
+        self.rejected = Some(RejectedCandidates {
+            bound,
+            found: Vec::new(),
+        });
+        Ok(self)
+    }
+
+    /// Returns the candidates that were rejected in the last batch, in the order of its documents,
+    /// if they are [collected](Self::collect_rejected).
+    ///
+    /// ```
+    /// # use resemblance::{Document, MinHash, Schema, StoreOptions, Text};
+    /// # use resemblance_corpus::dedup::Deduplicator;
+    /// # use resemblance_corpus::verification::FeatureSets;
+    /// # let minhash = MinHash::new(128).threshold(0.8).recall(0.999);
+    /// # let schema = Schema::builder().text(Text::words(1)).minhash(minhash).build()?;
+    /// # let temporary = std::env::temp_dir();
+    /// let mut stream = Deduplicator::create(&temporary, schema, &StoreOptions::new())?
+    ///     .verify_exact(FeatureSets::new(&temporary))
+    ///     .collect_rejected()?;
+    /// let texts = ["a b c d e f g h i j k l", "a b c d e f g h i x y z"];
+    /// let pages = [stream.sketch(texts[0])?, stream.sketch(texts[1])?];
+    /// let batch: Vec<_> = pages.iter().map(|page| (Document::without_key(), page)).collect();
+    /// assert!(stream.decide_many(&batch)?.iter().all(|decision| decision.is_new()));
+    /// for candidate in stream.take_rejected() {
+    ///     assert_eq!((candidate.document, candidate.similarity), (1, 9.0 / 15.0));
+    /// }
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn take_rejected(&mut self) -> Vec<RejectedCandidate> {
+        let rejected = self.rejected.as_mut();
+        rejected.map_or_else(Vec::new, |rejected| std::mem::take(&mut rejected.found))
+    }
+
     pub(super) fn is_exact(&self) -> bool {
         self.features.is_some()
     }
@@ -268,7 +320,10 @@ impl Deduplicator {
         let signed = signatures_of(documents);
         let novelties = match &mut self.features {
             Some(features) => {
-                features.keep_new(documents, |ask| kept.insert_many_if_new(&signed, Some(ask)))
+                let rejected = self.rejected.as_mut();
+                features.keep_new(documents, rejected, |ask| {
+                    kept.insert_many_if_new(&signed, Some(ask))
+                })
             }
             None => kept.insert_many_if_new(&signed, None),
         }?;
@@ -277,6 +332,45 @@ impl Deduplicator {
             return Err(bug(format!("{found} decisions on {expected} documents")));
         }
         Ok(novelties)
+    }
+
+    /// Returns the shares of their features that a document and the kept one that was found for it
+    /// have in common, or `None` unless the features of both are known.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`get_id`](Self::get_id), and [`Error::Io`](resemblance::Error::Io) if features
+    /// cannot be read.
+    ///
+    /// ```
+    /// # use resemblance::{Bounds, Document, MinHash, Schema, StoreOptions, Text};
+    /// # use resemblance_corpus::dedup::Deduplicator;
+    /// # use resemblance_corpus::verification::FeatureSets;
+    /// # let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(128)).build()?;
+    /// # let temporary = std::env::temp_dir();
+    /// let mut stream = Deduplicator::create(&temporary, schema, &StoreOptions::new())?
+    ///     .verify_exact(FeatureSets::new(&temporary));
+    /// let short = stream.sketch("a b c d e f g h i j k")?;
+    /// let long = stream.sketch("a b c d e f g h i j k l")?;
+    /// stream.decide(Document::without_key(), &long, Bounds::new())?;
+    /// let decision = stream.decide(Document::without_key(), &short, Bounds::new())?;
+    /// let shares = stream.shares(&short, decision.found().unwrap())?.unwrap();
+    /// assert_eq!((shares.held, shares.covered), (1.0, 11.0 / 12.0)); // nothing is lost
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn shares(&self, document: &SketchedText, found: &Match) -> Result<Option<FeatureShares>> {
+        if let Some(features) = &self.features {
+            return features.shares_with(&document.features, found);
+        }
+        if document.signature.exact_set().is_none() {
+            return Ok(None);
+        }
+        let survivor = self.get_id(found.id())?;
+        let survivor = survivor.or_bug("a document was found that was not kept")?;
+        Ok(FeatureShares::of_signatures(
+            &document.signature,
+            survivor.signature(),
+        ))
     }
 
     /// Decides on one document, by bounds that may differ from those of the schema.
@@ -305,8 +399,21 @@ impl Deduplicator {
     ) -> Result<Novelty> {
         let hashes = &sketched.features;
         let features = self.features.as_ref();
-        let similarity = features
-            .map(|features| move |id, floor| features.similarity_to_from(floor, hashes, id));
+        let below = self.rejected.as_ref().map(|_| RefCell::new(Vec::new()));
+        let similarity = features.map(|features| {
+            let below = &below;
+            move |id, floor| {
+                let Some(below) = below else {
+                    return features.similarity_to_from(floor, hashes, id);
+                };
+                let overlap = features.overlap_with(hashes, id)?;
+                let rejected = overlap.filter(|overlap| overlap.similarity() < floor);
+                below
+                    .borrow_mut()
+                    .extend(rejected.map(|overlap| (id, overlap)));
+                Ok(overlap.map(SetOverlap::similarity))
+            }
+        });
         let verify = similarity
             .as_ref()
             .map(|verify| verify as &dyn Fn(_, _) -> _);
@@ -314,6 +421,12 @@ impl Deduplicator {
         let novelty = self
             .kept
             .insert_if_new(document, signature, bounds, verify)?;
+        if let (Some(rejected), Some(below)) = (&mut self.rejected, below) {
+            for (candidate, overlap) in below.into_inner() {
+                rejected.found.push(overlap.rejected(0, candidate));
+            }
+            rejected.sort();
+        }
         // The next document may be compared with this one, so its features must be readable by
         // then.
         if let (Some(features), true) = (&mut self.features, novelty.is_new()) {
@@ -333,13 +446,10 @@ impl Deduplicator {
     }
 }
 
-#[cfg(doc)]
-use resemblance::Error;
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use resemblance::{Error, MinHash, Text};
+    use resemblance::{MinHash, Text};
 
     fn schema() -> Schema {
         let schema = Schema::builder().text(Text::words(1));

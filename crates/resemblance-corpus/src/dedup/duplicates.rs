@@ -5,9 +5,10 @@ use std::vec;
 
 use resemblance::invariant::OrBug;
 use resemblance::search::{JoinedDocuments, LeftOut, SuspiciousCluster};
-use resemblance::{Clusters, DocumentId, Error, Join, Record, Result};
+use resemblance::{Bounds, Clusters, DocumentId, Error, Join, Record, Result};
 
 use crate::dedup::contained::HolderRule;
+use crate::dedup::evidence::{DropRule, FeatureShares};
 use crate::dedup::in_order::{Decided, DroppedDocument, InOrder, count_neighbours};
 use crate::dedup::policy::{DedupPolicy, Preference};
 use crate::verification::{FeatureSets, verify_exact};
@@ -27,6 +28,7 @@ use crate::verification::{FeatureSets, verify_exact};
 /// assert_eq!(duplicate.document.key(), Some(&b"b"[..]));
 /// assert_eq!(duplicate.survivor.key(), Some(&b"a"[..]));
 /// assert_eq!((duplicate.similarity, duplicate.is_exact), (Some(1.0), false));
+/// assert_eq!(duplicate.rule.name(), "similarity");
 /// # Ok::<(), resemblance::Error>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -43,11 +45,10 @@ pub struct Duplicate {
     pub is_exact: bool,
     /// Their Hamming distance in bits, if the schema has SimHash.
     pub distance: Option<u32>,
-    /// The share of the removed document's distinct features that the survivor has, 0 to 1, if the
-    /// features of both are known. What is missing is lost.
-    pub held: Option<f64>,
-    /// The share of the survivor's distinct features that the removed document has, likewise.
-    pub covered: Option<f64>,
+    /// The shares of their features that both have, if the features of both are known.
+    pub shares: Option<FeatureShares>,
+    /// The rule that decided.
+    pub rule: DropRule,
 }
 
 /// The documents to remove, in order of insertion: see [`duplicates`].
@@ -68,6 +69,8 @@ pub struct Duplicate {
 pub struct Duplicates {
     source: JoinedDocuments,
     features: Option<Arc<FeatureSets>>,
+    /// The bounds by which documents are near, or `None` if their features decide.
+    bounds: Option<Bounds>,
     dropped: vec::IntoIter<DroppedDocument>,
     left_out: LeftOut,
     suspicious: Vec<SuspiciousCluster>,
@@ -112,6 +115,7 @@ pub fn duplicates(
     features: Option<Arc<FeatureSets>>,
 ) -> Result<Duplicates> {
     let source = join.documents();
+    let bounds = join.given_bounds();
     Ok(match policy {
         DedupPolicy::Contained {
             max_lost,
@@ -132,14 +136,14 @@ pub fn duplicates(
             };
             let (_, watch) = join.into_pairs();
             let decided = watch.run(|watch| rule.decide(&source, &features, watch))?;
-            Duplicates::new(source, Some(features), decided)
+            Duplicates::new(source, Some(features), None, decided)
         }
         DedupPolicy::Cluster => all_but_one(join, preference, features)?,
         DedupPolicy::First(deduplicator) => {
             let (pairs, watch) = join.into_pairs();
             let found = InOrder::new(&pairs, *deduplicator, features.as_deref())?;
             let dropped = watch.run(|watch| found.decide(preference, &[], watch))?;
-            Duplicates::new(source, features, dropped)
+            Duplicates::new(source, features, Some(bounds), dropped)
         }
         DedupPolicy::Representative(deduplicator) => {
             let (pairs, watch) = join.into_pairs();
@@ -153,7 +157,7 @@ pub fn duplicates(
             })?;
             Duplicates {
                 left_out,
-                ..Duplicates::new(source, features, dropped)
+                ..Duplicates::new(source, features, Some(bounds), dropped)
             }
         }
     })
@@ -165,7 +169,7 @@ fn all_but_one(
     preference: &Preference,
     features: Option<Arc<FeatureSets>>,
 ) -> Result<Duplicates> {
-    let source = join.documents();
+    let (source, bounds) = (join.documents(), join.given_bounds());
     let join = verify_exact(join, features.clone());
     let mut clusters = join.run()?;
     let mut dropped = Vec::new();
@@ -181,6 +185,7 @@ fn all_but_one(
         ..Duplicates::new(
             source,
             features,
+            Some(bounds),
             Decided {
                 dropped,
                 budget_exceeded: 0,
@@ -193,6 +198,7 @@ impl Duplicates {
     fn new(
         source: JoinedDocuments,
         features: Option<Arc<FeatureSets>>,
+        bounds: Option<Bounds>,
         mut decided: Decided,
     ) -> Self {
         // A report reads the corpus once, in this order.
@@ -200,6 +206,7 @@ impl Duplicates {
         Self {
             source,
             features,
+            bounds,
             dropped: decided.dropped.into_iter(),
             left_out: LeftOut::default(),
             suspicious: Vec::new(),
@@ -249,13 +256,23 @@ impl Duplicates {
         };
         let exact = overlap.map(|overlap| overlap.similarity());
         let (a, b) = (document.signature(), survivor.signature());
+        let shares = match overlap {
+            Some(overlap) => Some(FeatureShares::from(overlap)),
+            None => FeatureShares::of_signatures(a, b),
+        };
         let estimate = a.minhash().map(|_| a.jaccard(b)).transpose()?;
         let distance = a.fingerprint().map(|_| a.hamming(b)).transpose()?;
+        let (similarity, schema) = (exact.or(estimate), self.source.schema());
+        let is_exact = exact.is_some() || schema.is_exact();
+        let rule = match self.bounds {
+            None => DropRule::Contained,
+            Some(bounds) => DropRule::of(bounds, schema, similarity, is_exact, distance)?,
+        };
         Ok(Duplicate {
-            similarity: exact.or(estimate),
-            is_exact: exact.is_some(),
-            held: overlap.map(|overlap| overlap.share_of(overlap.a)),
-            covered: overlap.map(|overlap| overlap.share_of(overlap.b)),
+            similarity,
+            is_exact,
+            shares,
+            rule,
             distance,
             document,
             survivor,

@@ -9,11 +9,14 @@
 mod contained;
 mod deduplicator;
 mod duplicates;
+mod evidence;
 mod in_order;
 mod policy;
 mod repeats;
 
 pub use deduplicator::Deduplicator;
 pub use duplicates::{Duplicate, Duplicates, duplicates};
+pub(crate) use evidence::RejectedCandidates;
+pub use evidence::{DropRule, FeatureShares, RejectedCandidate};
 pub use policy::{DedupPolicy, Preference};
 pub use repeats::{RepeatedParts, TextPart, TextParts, Trimmed};

@@ -10,7 +10,9 @@ use std::sync::Arc;
 
 use resemblance::exact::{jaccard_from, jaccard_of_sorted, shared_from};
 use resemblance::invariant::OrBug;
-use resemblance::{DocumentId, Error, Result};
+use resemblance::{DocumentId, Error, Match, Result};
+
+use crate::dedup::{FeatureShares, RejectedCandidate};
 
 /// The default memory for features.
 const DEFAULT_MEMORY_BYTES: u64 = 64 << 20;
@@ -74,17 +76,37 @@ pub(crate) struct SetOverlap {
     pub(crate) shared: usize,
 }
 
+impl From<SetOverlap> for FeatureShares {
+    fn from(overlap: SetOverlap) -> Self {
+        Self::new(overlap.a, overlap.b, overlap.shared)
+    }
+}
+
 impl SetOverlap {
-    /// Returns the Jaccard similarity, 1 for empty sets.
-    pub(crate) fn similarity(self) -> f64 {
-        self.share_of(self.a + self.b - self.shared)
+    /// Returns the rejection of a kept document that a document of a batch was compared with.
+    pub(crate) fn rejected(self, document: usize, candidate: DocumentId) -> RejectedCandidate {
+        RejectedCandidate {
+            document,
+            candidate,
+            similarity: self.similarity(),
+            shares: self.into(),
+        }
     }
 
-    /// Returns the share of features of this number that both have, 1 for none.
-    pub(crate) fn share_of(self, size: usize) -> f64 {
-        match size {
+    /// Compares two sets of hashes.
+    pub(crate) fn of(a: &[u64], b: &[u64]) -> Self {
+        Self {
+            a: a.len(),
+            b: b.len(),
+            shared: shared_from(0, a, b),
+        }
+    }
+
+    /// Returns the Jaccard similarity, 1 for empty sets.
+    pub(crate) fn similarity(self) -> f64 {
+        match self.a + self.b - self.shared {
             0 => 1.0,
-            size => self.shared as f64 / size as f64,
+            union => self.shared as f64 / union as f64,
         }
     }
 }
@@ -239,11 +261,18 @@ impl FeatureSets {
         let (Some(a), Some(b)) = (self.get(a)?, self.get(b)?) else {
             return Ok(None);
         };
-        Ok(Some(SetOverlap {
-            a: a.len(),
-            b: b.len(),
-            shared: shared_from(0, &a, &b),
-        }))
+        Ok(Some(SetOverlap::of(&a, &b)))
+    }
+
+    /// Returns how much a document given by its hashes and a stored one have in common, or `None` if
+    /// the latter is not stored.
+    pub(crate) fn overlap_with(
+        &self,
+        hashes: &[u64],
+        id: DocumentId,
+    ) -> Result<Option<SetOverlap>> {
+        let other = self.get(id)?;
+        Ok(other.map(|other| SetOverlap::of(hashes, &other)))
     }
 
     /// Like [`similarity`](Self::similarity), but stops early when the similarity is certain to be
@@ -300,6 +329,27 @@ impl FeatureSets {
     ) -> Result<Option<f64>> {
         let other = self.get(id)?;
         Ok(other.map(|other| jaccard_from(floor, hashes, &other)))
+    }
+
+    /// Returns the shares of their features that a dropped document, given by its hashes, and the
+    /// stored document that was found for it have in common; `None` if the latter has no features
+    /// here. Nothing is compared if their similarity is exact.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`similarity`](Self::similarity).
+    pub fn shares_with(&self, dropped: &[u64], found: &Match) -> Result<Option<FeatureShares>> {
+        let (survivor, exact) = (found.id(), found.similarity().filter(|_| found.is_exact()));
+        if let (Some(similarity), Some(size)) = (exact, self.size(survivor)) {
+            let size = usize::try_from(size).ok().or_bug("a set beyond memory")?;
+            return Ok(Some(FeatureShares::of_sizes(
+                dropped.len(),
+                size,
+                similarity,
+            )));
+        }
+        let overlap = self.overlap_with(dropped, survivor)?;
+        Ok(overlap.map(FeatureShares::from))
     }
 
     fn place(&self, id: DocumentId) -> Option<&FeaturePlace> {

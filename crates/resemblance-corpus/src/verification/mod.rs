@@ -10,6 +10,7 @@ mod verified;
 
 pub use explanation::Explanation;
 pub use features::FeatureSets;
+pub(crate) use features::SetOverlap;
 pub use join::{FEATURE_BYTES, Partner, exact_partners};
 pub(crate) use verified::signatures_of;
 pub use verified::{SketchedText, verify_exact};

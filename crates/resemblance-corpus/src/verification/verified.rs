@@ -1,6 +1,6 @@
 //! Inserts documents that are new according to the exact similarity of their texts.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use resemblance::exact::jaccard_from;
 use resemblance::invariant::at;
@@ -8,7 +8,8 @@ use resemblance::search::Earlier;
 use resemblance::{Document, Join, Novelty, Result, Signature, Sketcher, WriteTransaction};
 use resemblance_sketch::sketch::is_present;
 
-use crate::verification::features::FeatureSets;
+use crate::dedup::RejectedCandidates;
+use crate::verification::features::{FeatureSets, SetOverlap};
 
 /// A text's signature, with its features if similarities are exact.
 ///
@@ -172,14 +173,16 @@ impl FeatureSets {
     ) -> Result<Vec<Novelty>> {
         let signed = signatures_of(documents);
         let insert = transaction.insert_many(&signed).if_new();
-        self.keep_new(documents, |ask| insert.verify_from(ask).run())
+        self.keep_new(documents, None, |ask| insert.verify_from(ask).run())
     }
 
     /// Calls `insert`, which inserts the documents that are new and asks for the similarity of
-    /// these texts to others. Stores the features of the inserted ones.
+    /// these texts to others. Stores the features of the inserted ones. If `rejected` is given, it
+    /// receives the candidates whose similarity is below the bound, in order.
     pub(crate) fn keep_new(
         &mut self,
         documents: &[(Document<'_>, &SketchedText)],
+        rejected: Option<&mut RejectedCandidates>,
         insert: impl FnOnce(&VerifyEarlier<'_>) -> Result<Vec<Novelty>>,
     ) -> Result<Vec<Novelty>> {
         let features_at = |index: usize| -> Result<&[u64]> {
@@ -187,8 +190,22 @@ impl FeatureSets {
             Ok(&sketched.features)
         };
         let stored: &Self = self;
+        let bound = rejected.as_ref().map(|rejected| rejected.bound);
+        let below: Mutex<Vec<(usize, Earlier, SetOverlap)>> = Mutex::default();
         let novelties = insert(&|index, earlier, floor| {
             let own = features_at(index)?;
+            if let Some(bound) = bound {
+                let overlap = match earlier {
+                    Earlier::Stored(id) => stored.overlap_with(own, id)?,
+                    Earlier::OfBatch(other) => Some(SetOverlap::of(own, features_at(other)?)),
+                };
+                let rejected = overlap.filter(|overlap| overlap.similarity() < bound);
+                below
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .extend(rejected.map(|overlap| (index, earlier, overlap)));
+                return Ok(overlap.map(SetOverlap::similarity));
+            }
             match earlier {
                 Earlier::Stored(id) => stored.similarity_to_from(floor, own, id),
                 Earlier::OfBatch(other) => Ok(Some(jaccard_from(floor, own, features_at(other)?))),
@@ -200,6 +217,18 @@ impl FeatureSets {
             }
         }
         self.flush()?;
+        if let Some(rejected) = rejected {
+            for (document, earlier, overlap) in
+                below.into_inner().unwrap_or_else(PoisonError::into_inner)
+            {
+                let candidate = match earlier {
+                    Earlier::Stored(id) => id,
+                    Earlier::OfBatch(other) => at(&novelties, other)?.id(),
+                };
+                rejected.found.push(overlap.rejected(document, candidate));
+            }
+            rejected.sort();
+        }
         Ok(novelties)
     }
 }
