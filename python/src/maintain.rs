@@ -43,12 +43,12 @@ pub(crate) fn compact(py: Python<'_>, path: PathBuf, progress: Callback) -> Repo
 }
 
 /// Reindexes the documents of a closed store with different bands or tables, from the stored
-/// signatures. With `exact`, an estimating store becomes exact: `sets_from` is a snapshot of an
+/// signatures. With `exact` or `exact_bits`, an estimating store becomes exact: `sets_from` is a snapshot of an
 /// exact store that has its documents under the same keys. Only a store that keeps the hashes of
 /// all shingles needs none.
 #[pyfunction]
 #[pyo3(signature = (path, *, threshold=None, recall=None, bands=None, rows=None, max_distance=None,
-    expected_documents=None, exact=false, sets_from=None, progress=None))]
+    expected_documents=None, exact=false, exact_bits=None, sets_from=None, progress=None))]
 pub(crate) fn reband<'py>(
     py: Python<'py>,
     path: PathBuf,
@@ -59,6 +59,7 @@ pub(crate) fn reband<'py>(
     max_distance: Option<u8>,
     expected_documents: Option<u64>,
     exact: bool,
+    exact_bits: Option<u8>,
     sets_from: Option<PyRef<'_, Snapshot>>,
     progress: Callback,
 ) -> Report<'py> {
@@ -70,6 +71,7 @@ pub(crate) fn reband<'py>(
         expected_documents;
         exact if exact
     );
+    let rebanding = given!(rebanding, exact_bits);
     let sets = sets_from.map(|snapshot| snapshot.held(py)).transpose()?;
     let rebanding = match (bands, rows) {
         (None, None) => rebanding,

@@ -620,6 +620,12 @@ impl Schema {
         self.parts.schema.is_exact()
     }
 
+    /// The bits of each hash in these sets; `None` unless `exact`.
+    #[getter]
+    fn exact_bits(&self) -> Option<u8> {
+        self.parts.schema.exact_bits()
+    }
+
     /// How sure `insert_if_new` is that it finds a near-duplicate, as `Matches.certainty`, unless a
     /// budget leaves out candidates or `verify` decides. `None` if nothing is certified.
     #[getter]

@@ -307,15 +307,15 @@ def becomes_exact(path: Path, documents: list[str], schema: rs.Schema) -> None:
     exact = rs.Schema(
         text=schema.text,
         minhash=rs.MinHash(schema.minhash.values, threshold=schema.minhash.threshold),
-        exact=True,
+        exact_bits=32,
     )
     source = rs.Store.in_memory(exact)
     with pytest.raises(rs.InvalidParameterError, match="sets_from"):
         rs.reband(path, exact=True)
     with pytest.raises(rs.InvalidParameterError, match="k0"):
-        rs.reband(path, exact=True, sets_from=source.snapshot())
+        rs.reband(path, exact_bits=32, sets_from=source.snapshot())
     source.insert_many(documents, [f"k{i}" for i in range(len(documents))])
-    assert rs.reband(path, exact=True, sets_from=source.snapshot()).schema.exact
+    assert rs.reband(path, exact_bits=32, sets_from=source.snapshot()).schema.exact_bits == 32
 
 
 def test_filters(store: rs.Store) -> None:

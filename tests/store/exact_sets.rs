@@ -432,7 +432,7 @@ fn estimating_store_becomes_exact_from_its_texts() {
     let schema = builder.clone().build().unwrap();
     let (place, all) = (Place::new(), texts(150));
     let mut kept = estimating(&place, &schema, &all);
-    let rebanding = Rebanding::new().exact();
+    let rebanding = Rebanding::new().exact_bits(48);
     let exact = schema.rebanded(&rebanding).unwrap();
     let sets_of = |texts: &mut dyn Iterator<Item = (usize, &String)>| {
         let store = Store::in_memory(exact.clone()).unwrap();
@@ -457,7 +457,7 @@ fn estimating_store_becomes_exact_from_its_texts() {
     let mut edited = all.clone();
     edited[77].push_str(" and more words that were added to this text later");
     let other = sets_of(&mut edited.iter().enumerate());
-    let foreign = Store::in_memory(builder.seed(9).exact().build().unwrap()).unwrap();
+    let foreign = Store::in_memory(builder.seed(9).exact_bits(48).build().unwrap()).unwrap();
     let refusals = [
         (reband(), "found none"),
         (reband().sets_from(&none), "for 146 of 146: 0, 1, 2, 4,"),

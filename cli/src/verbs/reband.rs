@@ -85,6 +85,9 @@ struct RebandChanges {
     /// store must keep the hashes of all shingles for contain
     #[arg(long, value_name = "CORPUS", num_args = 0..)]
     exact: Option<Vec<PathBuf>>,
+    /// Bits of the hashes in these sets, 32 to 64 [default: 44]
+    #[arg(long, value_name = "N", requires = "exact")]
+    exact_bits: Option<u8>,
 }
 
 impl RebandChanges {
@@ -111,10 +114,11 @@ impl RebandChanges {
         if let Some(documents) = self.expected_documents {
             rebanding = rebanding.expected_documents(documents);
         }
-        if self.exact.is_some() {
-            rebanding = rebanding.exact();
+        match (&self.exact, self.exact_bits) {
+            (None, _) => rebanding,
+            (Some(_), None) => rebanding.exact(),
+            (Some(_), Some(bits)) => rebanding.exact_bits(bits),
         }
-        rebanding
     }
 }
 

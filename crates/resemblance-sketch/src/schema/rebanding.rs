@@ -33,7 +33,7 @@ pub struct Rebanding {
     max_distance: Option<u8>,
     tables: Option<Vec<(u8, u8)>>,
     expected_documents: Option<u64>,
-    is_exact: bool,
+    exact_bits: Option<u8>,
 }
 
 impl Rebanding {
@@ -154,14 +154,29 @@ impl Rebanding {
     /// # Ok::<(), resemblance_sketch::SketchError>(())
     /// ```
     pub fn exact(mut self) -> Self {
-        self.is_exact = true;
+        self.exact_bits = Some(KEPT_HASH_BITS);
+        self
+    }
+
+    /// Like [`exact`](Self::exact), with hashes of 32 to 64 bits, as
+    /// [`SchemaBuilder::exact_bits`](crate::SchemaBuilder::exact_bits) has them.
+    ///
+    /// ```
+    /// # use resemblance_sketch::{MinHash, Rebanding, Schema};
+    /// let schema = Schema::builder().minhash(MinHash::new(128)).build()?;
+    /// let narrow = schema.rebanded(&Rebanding::new().exact_bits(32))?;
+    /// assert_eq!(narrow.exact_bits(), Some(32));
+    /// # Ok::<(), resemblance_sketch::SketchError>(())
+    /// ```
+    pub fn exact_bits(mut self, bits: u8) -> Self {
+        self.exact_bits = Some(bits);
         self
     }
 
     fn validate(&self, schema: &Schema) -> Result<()> {
         let expected = "at least one of threshold, recall, banding, code_bits, max_distance, \
-                        tables, expected_documents and exact";
-        let becomes_exact = !(self.is_exact && schema.is_exact());
+                        tables, expected_documents, exact and exact_bits";
+        let becomes_exact = !(self.exact_bits.is_some() && schema.is_exact());
         SketchError::require(becomes_exact, "exact", "true", "none: the schema is exact")?;
         SketchError::require(*self != Self::default(), REBANDING, "no change", expected)?;
         let banding = |(bands, rows)| format!("{bands} x {rows}");
@@ -244,8 +259,8 @@ impl Schema {
         let minhash = self.minhash.map(|old| rebanding.minhash(old));
         let rebuilt = |old| rebanding.simhash(old, expected_documents);
         let mut recipe = self.recipe.clone();
-        if rebanding.is_exact {
-            recipe.exact_bits = Some(KEPT_HASH_BITS);
+        if rebanding.exact_bits.is_some() {
+            recipe.exact_bits = rebanding.exact_bits;
         }
         recipe.validate()?;
         Ok(Self {
