@@ -193,3 +193,38 @@ pub(crate) fn passage_of_texts<'py>(
     })?;
     found.map(|found| found.object(py)).transpose()
 }
+
+/// Short texts that are found as wholes in others.
+#[pyclass(frozen, module = "resemblance.exact")]
+pub(crate) struct WholeTexts(resemblance::exact::WholeTexts);
+
+#[pymethods]
+impl WholeTexts {
+    #[new]
+    #[pyo3(signature = (texts, text=None))]
+    fn create(
+        py: Python<'_>,
+        texts: &Bound<'_, PyAny>,
+        text: Option<TextFields>,
+    ) -> PyResult<Self> {
+        let recipe = match text {
+            Some(text) => text.build(py)?,
+            None => resemblance::Text::auto(),
+        };
+        let whole = resemblance::exact::WholeTexts::new(&recipe);
+        let mut whole = whole.map_err(resemblance::Error::from).or_raise(py)?;
+        for text in texts.try_iter()? {
+            whole.insert(&text?.extract::<String>()?);
+        }
+        Ok(Self(whole))
+    }
+
+    /// Returns the numbers of the texts that are wholly in another one, and where each is first.
+    fn find(&self, py: Python<'_>, text: &str) -> PyResult<Vec<(usize, Position)>> {
+        let found = released(py, || Ok(self.0.find(text)?))?;
+        let placed = found
+            .into_iter()
+            .map(|(number, span)| (number, position(text, &span)));
+        Ok(placed.collect())
+    }
+}

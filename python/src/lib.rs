@@ -46,8 +46,8 @@ mod _native {
         },
         distributed::{BucketPairs, Components, FirstKept, PairRule, shard_numbers, table_lines},
         exact::{
-            explanation_of_texts, passage_of_texts, similarity_of_sets, similarity_of_weights,
-            spans_of_texts,
+            WholeTexts, explanation_of_texts, passage_of_texts, similarity_of_sets,
+            similarity_of_weights, spans_of_texts,
         },
         files::CorpusFiles,
         filter::Filter,

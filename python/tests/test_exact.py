@@ -149,3 +149,11 @@ def test_the_longest_passage_is_in_both_texts() -> None:
     assert exact.longest_shared_passage(a, b) is None
     with pytest.raises(rs.InvalidParameterError):
         exact.shared_spans(a, b, rs.Text.words(0))
+
+
+def test_whole_texts_are_found_where_all_their_words_are() -> None:
+    whole = exact.WholeTexts(["to be", "", "be or", "été"], rs.Text.words(5))
+    text = "日本 TO be, or not to be: e\u0301te\u0301"
+    found = [(number, text[slice(*place)]) for number, place in whole.find(text)]
+    assert found == [(0, "TO be"), (2, "be, or"), (3, "e\u0301te\u0301")]
+    assert whole.find("or be") == []

@@ -964,6 +964,7 @@ def reband(
     max_distance: int | None = None,
     expected_documents: int | None = None,
     exact: bool = False,
+    exact_bits: int | None = None,
     sets_from: Snapshot | None = None,
     progress: _Callback | None = None,
 ) -> RebandReport: ...

@@ -23,6 +23,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ._native import (
+    WholeTexts,
     passage_of_texts,
     similarity_of_sets,
     similarity_of_weights,
@@ -33,6 +34,7 @@ from .schema import Text
 __all__ = [
     "SharedPassage",
     "SharedSpans",
+    "WholeTexts",
     "containment",
     "cosine",
     "dice",
