@@ -230,7 +230,7 @@ impl RecallSpread {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Promise {
-    /// What is promised: `truth` (of an exact store, or where a caller verifies), `estimate` (of the
+    /// The promise: `truth` (of an exact store, or where a caller verifies), `estimate` (of the
     /// pairs whose estimates reach the threshold) or `truth_by_estimate` (where estimates decide).
     pub name: &'static str,
     /// The promised probability, or `None` if nothing is certified.
