@@ -219,20 +219,21 @@ impl Decision<'_> {
         Ok(())
     }
 
-    /// Begins to read the documents, and to look them up in the other store if there is one.
-    fn read(&self, job: Option<Arc<Job>>) -> Result<CorpusDocuments<SketchedDocument>> {
-        let (context, choices) = (self.context, self.choices);
+    /// Returns how each document is sketched. Lone ones are not, unless they `are_needed`.
+    fn sketch_each(
+        &self,
+        are_needed: bool,
+    ) -> Result<impl Fn(&CorpusDocument<'_>) -> Result<SketchedDocument> + Send + Sync + 'static>
+    {
         let sketcher = self.basis.schema.sketcher();
         let with_features = self.features.is_some();
-        let keep = choices.survivors.keep.clone();
-        // A job keeps what is read for a later run, and a store is asked about each document.
-        let is_needed = job.is_some() || self.basis.against.is_some();
+        let keep = self.choices.survivors.keep.clone();
         let lone = Arc::clone(&self.lone);
         let unread = sketcher.hashes([])?;
-        let sketch = move |document: &CorpusDocument<'_>| {
+        Ok(move |document: &CorpusDocument<'_>| {
             let is_lone = lone.get().is_some_and(|l| l.contains(document.number));
             Ok(SketchedDocument {
-                sketched: match is_lone && !is_needed {
+                sketched: match is_lone && !are_needed {
                     true => SketchedText {
                         signature: unread.clone(),
                         features: Arc::default(),
@@ -246,7 +247,15 @@ impl Decision<'_> {
                 is_emptied: document.is_emptied,
                 is_beyond_budget: false,
             })
-        };
+        })
+    }
+
+    /// Begins to read the documents, and to look them up in the other store if there is one.
+    fn read(&self, job: Option<Arc<Job>>) -> Result<CorpusDocuments<SketchedDocument>> {
+        let (context, choices) = (self.context, self.choices);
+        // A job keeps what is read for a later run, and a store is asked about each document.
+        let is_needed = job.is_some() || self.basis.against.is_some();
+        let sketch = self.sketch_each(is_needed)?;
         let Some(snapshot) = self.basis.against.clone() else {
             return Ok(CorpusDocuments::start_job(
                 context,
