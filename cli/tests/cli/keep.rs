@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::levels;
 use crate::sample::{Random, trials};
-use crate::support::{Folder, edited};
+use crate::support::{Folder, edited, line};
 use crate::survivors::{Dropped, Likeness, Sets, families};
 
 const DOCUMENTS: u64 = 240;
@@ -569,4 +569,41 @@ fn random_runs_keep_what_the_model_keeps_and_nothing_twice() {
         dropped += check_run(&folder, &choices, &corpus, &known);
     }
     assert!(dropped > 200, "{dropped}");
+}
+
+/// A run whose memory is nearly full reads the rest of the corpus ahead, and decides the same.
+#[test]
+fn little_memory_changes_no_decision() {
+    let folder = Folder::new();
+    let mut random = Random(11);
+    let mut lines = String::new();
+    for number in 0..12_000_u64 {
+        // One in three is like an earlier one.
+        let (family, changes) = match random.below(3) {
+            0 => (random.below(number + 1), random.below(2)),
+            _ => (number, 0),
+        };
+        let text = edited(family, changes);
+        let words: Vec<_> = text.split(' ').take(60).collect();
+        lines += &line(&format!("d{number}"), &words.join(" "));
+    }
+    folder.write("corpus.jsonl", &lines);
+    let run = |memory: &str, exact: &str| {
+        let ran = folder.run(&format!(
+            "dedup corpus.jsonl -o out.jsonl --force --report report.tsv -v --memory {memory} \
+             --verify {exact}"
+        ));
+        let ran = ran.expect(0);
+        let looked_ahead = ran.stderr.contains("looking ahead");
+        let results = (folder.read_text("out.jsonl"), folder.report("report.tsv"));
+        std::fs::remove_file(folder.path("report.tsv")).unwrap();
+        (looked_ahead, results)
+    };
+    for verify in ["exact", "estimate"] {
+        let (ahead, enough) = run("1G", verify);
+        let (ahead_of_little, little) = run("6M", verify);
+        assert!(!ahead && ahead_of_little, "{verify}");
+        assert!(enough == little, "{verify}");
+        assert!(enough.1.lines().count() > 1_000, "{verify}");
+    }
 }

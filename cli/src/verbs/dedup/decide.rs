@@ -229,16 +229,17 @@ impl Decision<'_> {
         let with_features = self.features.is_some();
         let keep = self.choices.survivors.keep.clone();
         let lone = Arc::clone(&self.lone);
-        let unread = sketcher.hashes([])?;
+        // Where documents are signatures, none is made here.
+        let unread = sketcher.hashes([]).ok();
         Ok(move |document: &CorpusDocument<'_>| {
             let is_lone = lone.get().is_some_and(|l| l.contains(document.number));
             Ok(SketchedDocument {
-                sketched: match is_lone && !are_needed {
-                    true => SketchedText {
-                        signature: unread.clone(),
+                sketched: match unread.as_ref().filter(|_| is_lone && !are_needed) {
+                    Some(signature) => SketchedText {
+                        signature: signature.clone(),
                         features: Arc::default(),
                     },
-                    false => document.content.sketch(&sketcher, with_features)?,
+                    None => document.content.sketch(&sketcher, with_features)?,
                 },
                 digest: document.content.digest(),
                 known: None,
@@ -443,10 +444,16 @@ impl Decision<'_> {
         let (next, corpus) = (self.kept.len(), Arc::new(corpus));
         let mut documents =
             CorpusDocuments::start(&context, "looking ahead", &corpus, next, sketch);
+        self.context
+            .detail("memory is nearly full: looking ahead for documents like no other");
         while let Some(read) = documents.next()? {
-            // A bad document is reported when it is reached.
-            if let Ok(document) = read.document {
-                ahead.insert(read.number, &document.value.signature)?;
+            // A bad document, or one that does not fit the schema, is reported when it is reached.
+            let Ok(document) = read.document else {
+                continue;
+            };
+            match ahead.insert(read.number, &document.value.signature) {
+                Ok(()) | Err(Error::SignatureMismatch { .. }) => {}
+                Err(error) => return Err(error.into()),
             }
         }
         self.looked_at = Some(documents.totals());

@@ -520,7 +520,7 @@ mod tests {
                 let created = Deduplicator::create(folder.path(), schema(), &StoreOptions::new());
                 created.unwrap().verify_exact(features)
             };
-            let (mut whole, mut ahead) = (stream(), stream().memory_bytes(24_000));
+            let (mut whole, mut ahead) = (stream(), stream().memory_bytes(16_000));
             let sketched: Vec<_> = numbers
                 .iter()
                 .map(|n| whole.sketch(&text(*n)).unwrap())
