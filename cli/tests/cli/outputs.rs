@@ -20,7 +20,7 @@ enum Made {
 }
 
 /// Every option of every verb that names an output, with a command that uses it: @ is the name, and c the corpus.
-const OUTPUTS: [(&str, &str, Made, &str); 24] = [
+const OUTPUTS: [(&str, &str, Made, &str); 26] = [
     (
         "add",
         "--dropped",
@@ -46,6 +46,12 @@ const OUTPUTS: [(&str, &str, Made, &str); 24] = [
     ),
     (
         "decontaminate",
+        "--items",
+        Made::File,
+        "decontaminate c --against t.jsonl -o /dev/null --items @",
+    ),
+    (
+        "decontaminate",
         "--output",
         Made::Corpus,
         "decontaminate c --against t.jsonl -o @",
@@ -65,6 +71,12 @@ const OUTPUTS: [(&str, &str, Made, &str); 24] = [
     ),
     ("dedup", "--job", Made::Job, "dedup c --dry-run --job @"),
     ("dedup", "--output", Made::Corpus, "dedup c -o @"),
+    (
+        "dedup",
+        "--rejected",
+        Made::File,
+        "dedup c --dry-run --rejected @",
+    ),
     (
         "dedup",
         "--report",
