@@ -49,6 +49,16 @@ fn document(text: &mut String, record: &Record) {
         let hashes: Vec<String> = hashes.iter().map(|hash| format!("{hash:x}")).collect();
         writeln!(text, "  kept {}", hashes.join(" ")).unwrap();
     }
+    if let Some(set) = signature.exact_set() {
+        let hashes: Vec<String> = set
+            .hashes()
+            .iter()
+            .map(|hash| format!("{hash:x}"))
+            .collect();
+        writeln!(text, "  set {}", hashes.join(" ")).unwrap();
+        let weights: Vec<String> = set.weights().iter().map(u64::to_string).collect();
+        writeln!(text, "  weights {}", weights.join(" ")).unwrap();
+    }
 }
 
 fn near(text: &mut String, snapshot: &Snapshot, record: &Record) {

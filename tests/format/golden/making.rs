@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use resemblance::schema::{
-    DocumentFrequencies, EmptyDocuments, MinHashKind, Permutations, Rebanding,
+    DocumentFrequencies, EmptyDocuments, MinHashKind, Permutations, Rebanding, ShingleUnit,
 };
 use resemblance::{
     BulkOptions, Combine, Containment, Document, DocumentId, MinHash, Schema, Signature, SimHash,
@@ -14,7 +14,7 @@ use crate::common::Random;
 
 type Make = fn(&Path);
 
-pub(crate) const STORES: [(&str, Make); 22] = [
+pub(crate) const STORES: [(&str, Make); 26] = [
     ("empty", |path| drop(Store::create(path, words()).unwrap())),
     ("one-document", |path| {
         let store = Store::create(path, words()).unwrap();
@@ -99,6 +99,32 @@ pub(crate) const STORES: [(&str, Make); 22] = [
         let rebanding = Rebanding::new().threshold(0.4).banding(16, 2);
         Store::reband(path, &rebanding).run().unwrap();
     }),
+    ("auto", |path| {
+        let builder = Schema::builder()
+            .text(Text::auto().with_length(2))
+            .minhash(minhash());
+        filled(path, builder.build().unwrap());
+    }),
+    ("counted", |path| {
+        let builder = Schema::builder().text(Text::words(1));
+        let simhash = SimHash::bits64().term_counts(true);
+        filled(path, builder.simhash(simhash).build().unwrap());
+    }),
+    ("exact", |path| {
+        let builder = Schema::builder().text(Text::words(2)).minhash(minhash());
+        filled(path, builder.exact().build().unwrap());
+    }),
+    ("exact-32", |path| {
+        let minhash = MinHash::weighted(32).threshold(0.6).banding(8, 3);
+        filled(
+            path,
+            Schema::builder()
+                .minhash(minhash)
+                .exact_bits(32)
+                .build()
+                .unwrap(),
+        );
+    }),
 ];
 
 fn minhash() -> MinHash {
@@ -146,9 +172,18 @@ pub(crate) fn signature(schema: &Schema, number: u64) -> Signature {
     }
     let sketcher = schema.sketcher();
     if schema.text().is_some() {
+        let is_auto = schema
+            .text()
+            .is_some_and(|text| text.unit() == ShingleUnit::Auto);
+        let counts = schema.has_term_counts();
+        // Words that occur more than once, and scripts without spaces, where they matter.
+        let vocabulary = if counts { 32 } else { 4_096 };
         let words = features
             .iter()
-            .map(|feature| format!("w{:x}", feature % 4_096));
+            .map(|feature| match is_auto && feature % 3 == 0 {
+                true => String::from(char::from_u32(0x4e00 + (feature % 4_096) as u32).unwrap()),
+                false => format!("w{:x}", feature % vocabulary),
+            });
         let text: Vec<String> = words.collect();
         return sketcher.text(&text.join(" ")).unwrap();
     }

@@ -153,7 +153,8 @@ pub(crate) struct Recipe {
     pub(crate) simhash_bits: u16,
     pub(crate) counts: bool,
     pub(crate) containment: Option<Containment>,
-    pub(crate) is_exact: bool,
+    /// The width of the hashes of an exact store, 0 of others.
+    pub(crate) set_bits: u8,
 }
 
 /// Which shingles are kept.
@@ -204,8 +205,9 @@ impl Recipe {
             bytes.push(u8::from(containment.is_scaled) + 2 * u8::from(containment.has_positions));
             bytes.extend(containment.number.to_le_bytes());
         }
-        if self.is_exact {
+        if self.set_bits > 0 {
             bytes.extend(b"exact");
+            bytes.extend(Some(self.set_bits).filter(|bits| *bits != 44));
         }
         xxh3_64(&bytes)
     }
@@ -331,14 +333,14 @@ impl Recipe {
         let keeps_all = self
             .containment
             .is_some_and(|it| it.number == 1 && self.text.is_none_or(|text| text.n == it.units));
-        self.is_exact && (self.is_weighted() || !keeps_all)
+        self.set_bits > 0 && (self.is_weighted() || !keeps_all || self.set_bits != 44)
     }
 
     fn set(&self, features: &Features) -> ExactSet {
         let key = derive(self.seed, 7);
         let mut set = BTreeMap::new();
         for (hash, weight) in features {
-            let kept = mix64(mix64(hash ^ key).wrapping_add(GAMMA)) >> 20;
+            let kept = mix64(mix64(hash ^ key).wrapping_add(GAMMA)) >> (64 - self.set_bits);
             *set.entry(kept).or_insert(0) += weight;
         }
         let (hashes, weights): ExactSet = set.into_iter().unzip();

@@ -30,7 +30,10 @@ fn parse_recipe(input: &str) -> Recipe {
             .unwrap(),
         counts: field(input, "simhash").ends_with('+'),
         containment: containment_of(input),
-        is_exact: input.split(' ').any(|field| field == "exact"),
+        set_bits: match input.split(' ').any(|field| field == "exact") {
+            true => 44,
+            false => 0,
+        },
     }
 }
 
@@ -76,8 +79,8 @@ fn schema_of(recipe: &Recipe, text: Option<Text>) -> Schema {
             false => new.window(number.try_into().unwrap()),
         });
     }
-    if recipe.is_exact {
-        schema = schema.exact();
+    if recipe.set_bits > 0 {
+        schema = schema.exact_bits(recipe.set_bits);
     }
     schema.build().unwrap()
 }
@@ -154,7 +157,7 @@ fn of_steps(input: &str) -> Recipe {
         simhash_bits: 0,
         counts: false,
         containment: None,
-        is_exact: false,
+        set_bits: 0,
     }
 }
 
@@ -175,7 +178,7 @@ fn kept_hashes_follow_the_specification() {
             simhash_bits: 0,
             counts: false,
             containment: containment_of(of),
-            is_exact: false,
+            set_bits: 0,
         };
         let own = recipe.hashes(hashes.iter().copied()).kept.unwrap();
         let found = schema_of(&recipe, None).sketcher().hashes(hashes).unwrap();

@@ -46,12 +46,19 @@ pub(crate) struct Schema {
 impl Schema {
     pub(crate) fn decode(bytes: &mut Bytes<'_>) -> Self {
         let (text, seed, empty) = (bytes.option(decode_text), bytes.u64(), bytes.u32());
-        assert!(empty < 4);
+        assert!(empty < 6);
+        let set_bits = match empty / 2 {
+            0 => 0,
+            1 => 44,
+            _ => bytes.u8(),
+        };
+        assert!(set_bits == 0 || (32..=64).contains(&set_bits));
+        assert_eq!(empty > 3, ![0, 44].contains(&set_bits));
         let recipe = Recipe {
             text,
             seed,
             alike: empty % 2 == 1,
-            is_exact: empty > 1,
+            set_bits,
             minhash: bytes.option(|bytes| (decode_kind(bytes), bytes.u16())),
             simhash_bits: bytes.option(Bytes::u16).unwrap_or(0),
             counts: false,
@@ -179,7 +186,7 @@ impl Schema {
                 .rfold(0, |number, byte| number << 8 | u128::from(*byte))
         };
         signature.fingerprint = (simhash_bits > 0).then(number);
-        signature.kept = self.recipe.containment.map(|_| decode_kept(bytes));
+        signature.kept = self.recipe.containment.map(|_| decode_kept(bytes, 44));
         if self.recipe.containment.is_some_and(|it| it.has_positions) {
             signature.placed = decode_positions(bytes, signature.kept.as_deref().unwrap());
         }
@@ -189,7 +196,7 @@ impl Schema {
 
 /// An exact set, section 2.10.
 pub(crate) fn decode_set(bytes: &mut Bytes<'_>, recipe: &Recipe) -> ExactSet {
-    let hashes = decode_kept(bytes);
+    let hashes = decode_kept(bytes, recipe.set_bits.into());
     if !recipe.is_weighted() || hashes.is_empty() {
         return (hashes, Vec::new());
     }
@@ -223,14 +230,14 @@ fn decode_containment(bytes: &mut Bytes<'_>) -> Containment {
 }
 
 /// The kept hashes, section 2.3.
-fn decode_kept(bytes: &mut Bytes<'_>) -> Vec<u64> {
+fn decode_kept(bytes: &mut Bytes<'_>, width: usize) -> Vec<u64> {
     let count = bytes.u32() as usize;
     if count == 0 {
         return Vec::new();
     }
-    let low = 44 - count.ilog2() as usize;
+    let low = width - count.ilog2() as usize;
     let lower = bytes.take((count * low).div_ceil(8));
-    let upper = bytes.take((count + (1 << (44 - low))).div_ceil(8));
+    let upper = bytes.take((count + (1 << (width - low))).div_ceil(8));
     let is_set = |bytes: &[u8], bit: usize| bytes[bit / 8] >> (bit % 8) & 1 == 1;
     let ones: Vec<usize> = (0..upper.len() * 8)
         .filter(|bit| is_set(upper, *bit))
@@ -242,7 +249,7 @@ fn decode_kept(bytes: &mut Bytes<'_>) -> Vec<u64> {
         ((one - index) as u64) << low | low_part
     };
     let hashes: Vec<u64> = ones.iter().enumerate().map(hash).collect();
-    assert!(hashes.is_sorted_by(|a, b| a < b) && hashes[count - 1] >> 44 == 0);
+    assert!(hashes.is_sorted_by(|a, b| a < b) && u128::from(hashes[count - 1]) >> width == 0);
     hashes
 }
 

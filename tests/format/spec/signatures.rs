@@ -44,7 +44,7 @@ fn recipe(seed: u64, kind: Kind, values: u16, simhash_bits: u16) -> Recipe {
         simhash_bits,
         counts: false,
         containment: None,
-        is_exact: false,
+        set_bits: 0,
     }
 }
 
