@@ -276,6 +276,12 @@ def test_dedup_against_a_store(schema: rs.Schema, store: rs.Store) -> None:
     store.insert("later", "some text")
 
 
+def _shares(duplicate: rs.Duplicate) -> str:
+    """The last columns of a report."""
+    shares = ["" if it is None else f"{it:.6f}" for it in (duplicate.held, duplicate.covered)]
+    return "\t".join([*shares, duplicate.rule])
+
+
 def test_all_policies_against_a_store_are_those_of_the_tool(tmp_path: Path) -> None:
     # Later ones are longer, so that rules differ.
     documents = [text + " more" * (n % 4) for n, text in enumerate(DOCUMENTS)]
@@ -300,6 +306,7 @@ def test_all_policies_against_a_store_are_those_of_the_tool(tmp_path: Path) -> N
             reported = [
                 f"{d.key!s}\t{d.survivor_key!s}\t{d.similarity:.6f}\t"
                 + ("exact" if d.is_exact else "estimate")
+                + f"\t{_shares(d)}"
                 for d in found.duplicates
             ]
             assert reported == report.read_text().splitlines()
@@ -511,6 +518,7 @@ def test_dedup_is_that_of_the_tool(
 
     rows = [
         f"{d.key!s}\t{d.survivor_key!s}\t{d.similarity:.6f}\t{evidence(d.key, d.survivor_key)}"
+        f"\t{_shares(d)}"
         for d in found.duplicates
     ]
     assert rows == report.read_text().splitlines()
