@@ -307,7 +307,9 @@ fn outputs_are_refused_before_anything_is_read() {
         let words: Vec<&str> = words.collect();
         let weighed = ["--tf-idf", "--simhash", "64"];
         // Weights by rarity need a separate reading of the corpus.
-        let can_weigh = ["build", "dedup", "eval", "report"].contains(verb) && *made != Made::Job;
+        let can_weigh = ["build", "dedup", "eval", "report"].contains(verb)
+            && *made != Made::Job
+            && *option != "--rejected";
         let more = [&[][..], &weighed]
             .into_iter()
             .take(1 + usize::from(can_weigh));
