@@ -572,8 +572,8 @@ fn preference(py: Python<'_>, keep: &Bound<'_, PyAny>) -> PyResult<Preference> {
     }
 }
 
-/// As [`TemporaryCorpus::duplicates`] lists them.
-/// The fields of a duplicate, with its position and that of the document that is kept.
+/// The fields of a duplicate, as [`TemporaryCorpus::duplicates`] lists them, with its position and
+/// that of the document that is kept.
 type DuplicateFields = (
     u64,
     u64,
