@@ -4,18 +4,19 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use resemblance::invariant::{OrBug, bug};
 use resemblance::search::LeftOut;
 use resemblance::{Bounds, Collected};
 use resemblance_corpus::verification::{FeatureSets, verify_exact};
 use resemblance_eval::report::{
-    ClusterFigures, DroppedDocuments, DroppedSample, Findings, Likeness, PairBands, SurvivorRule,
-    likeness,
+    ClusterFigures, DropOrder, DroppedDocuments, DroppedSample, Findings, Likeness, MAX_TEXT_BYTES,
+    PairBands, SurvivorRule, likeness,
 };
 
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::{JoinLimits, JoinOptions, KeepRule, PolicyName, ReadOptions, SurvivorOptions};
-use crate::output::{Destination, Evidence, GroupedNumber, SurvivorPlace, escape};
+use crate::output::{Destination, Evidence, GroupedNumber, SurvivorPlace};
 use crate::session::{
     BitList, Context, DocumentTally, JoinProduct, JoinProgress, Subject, limited,
     must_be_rereadable, prepare_join, read_texts_of, resolve_corpus,
@@ -23,16 +24,14 @@ use crate::session::{
 use crate::verbs::dedup::{DecidedRecord, DedupBasis, DedupChoices, decide};
 use resemblance_corpus::{ContentRule, only_store};
 
-/// Texts that are longer are not shown.
-const MAX_TEXT_BYTES: usize = 1 << 20;
-
 /// Write one page of HTML about the near-duplicates of a corpus
 ///
 /// The page begins with the share of the corpus that dedup would remove with the same --policy, --keep, --against and
 /// --budget. It shows how similar the pairs are, the sizes of the clusters, and some pairs of each band of similarity
 /// with their differences marked. Then it lists clusters to check: chains whose members have little in common, and the
-/// largest ones. The page is one file that loads nothing and works without scripts. Samples are chosen by hashes, so
-/// the same corpus always gives the same page. The corpus is read three times and compared three times.
+/// largest ones. Removed documents are shown beside those that stay, with what would be lost marked. The page is one
+/// file that loads nothing and works without scripts. Samples are chosen by hashes, so the same corpus always gives the
+/// same page. The corpus is read three times and compared three times.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -51,6 +50,18 @@ pub(crate) struct ReportArguments {
     /// Maximum number of pairs to show of each band of similarity
     #[arg(long, value_name = "N", default_value_t = 3)]
     samples: usize,
+    /// Maximum number of removed documents to show beside those that stay
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    drops: usize,
+    /// Which of them to show first: those that lose the greatest share of their features, or those that are least like
+    /// what stays
+    #[arg(
+        long,
+        value_name = "ORDER",
+        default_value = "lost",
+        value_parser = PossibleValuesParser::new(["lost", "similarity"]).map(|name| drop_order(&name))
+    )]
+    order: DropOrder,
     /// Overwrite an existing file
     #[arg(long)]
     force: bool,
@@ -104,6 +115,13 @@ impl ReportArguments {
     }
 }
 
+fn drop_order(name: &str) -> DropOrder {
+    match name {
+        "similarity" => DropOrder::Similarity,
+        _ => DropOrder::Lost,
+    }
+}
+
 pub(crate) fn report(context: &Context, arguments: &ReportArguments) -> Result<Outcome> {
     if let Some(store) = only_store(&arguments.inputs) {
         return Err(Failure::usage(format!(
@@ -124,14 +142,13 @@ pub(crate) fn report(context: &Context, arguments: &ReportArguments) -> Result<O
         }
         Ok(())
     };
-    let max_bytes = MAX_TEXT_BYTES;
     let texts = read_texts_of(
         context,
         inputs,
         options,
         schema,
         keys,
-        max_bytes,
+        MAX_TEXT_BYTES,
         add_dropped,
     )?;
     let names: Vec<_> = inputs
@@ -181,7 +198,8 @@ fn find(context: &Context, arguments: &ReportArguments) -> Result<(Findings, Bit
     let collected = subject.collected;
     // Their memory is for those of dedup.
     drop(subject.features);
-    let (dropped, dropped_numbers) = find_dropped(&context.repeated(), choices, &basis)?;
+    let listed = DroppedDocuments::new(arguments.order, arguments.drops);
+    let (dropped, dropped_numbers) = find_dropped(&context.repeated(), choices, &basis, listed)?;
     let found = Findings {
         collected,
         is_exact: basis.is_exact || basis.schema.is_exact(),
@@ -249,11 +267,11 @@ fn find_dropped(
     context: &Context,
     choices: DedupChoices<'_>,
     basis: &DedupBasis,
+    mut found: DroppedDocuments,
 ) -> Result<(DroppedDocuments, BitList)> {
     let content = ContentRule::new(&basis.schema, basis.is_exact);
     let mut corpus = resolve_corpus(context, choices.inputs, &choices.join.corpus, content)?;
     choices.survivors.keep.apply(&mut corpus);
-    let mut found = DroppedDocuments::default();
     let mut on_drop = |decided: DecidedRecord<'_>| {
         let DecidedRecord::Dropped(dropped) = decided else {
             return Err(bug("candidates were not asked for").into());
@@ -262,12 +280,16 @@ fn find_dropped(
         let survivor = dropped
             .survivor
             .or_bug("something is left of a whole text")?;
-        found.in_store += u64::from(matches!(survivor.place, SurvivorPlace::Store(_)));
+        let is_in_store = matches!(survivor.place, SurvivorPlace::Store(_));
+        found.in_store += u64::from(is_in_store);
         found.add(DroppedSample {
             likeness: Likeness::of(survivor.similarity, survivor.distance)?,
             is_estimate: basis.is_exact && survivor.evidence == Evidence::Estimate,
-            document: escape::key(dropped.key).into_owned(),
-            survivor: survivor.label(),
+            shares: survivor.shares,
+            rule: survivor.rule.name().to_owned(),
+            document: dropped.key.to_vec(),
+            survivor: survivor.key.clone().filter(|_| !is_in_store),
+            survivor_label: survivor.label(),
         });
         Ok(())
     };

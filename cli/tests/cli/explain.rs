@@ -1,5 +1,6 @@
 //! explain and report.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::{Command, Stdio};
 
 use crate::support::{Folder, edited, line};
@@ -104,19 +105,38 @@ fn a_report_agrees_with_the_other_verbs() {
     ran.expect(2).says(&["read only once"]);
 }
 
-/// The cells of the table of what dedup would remove.
-fn removed_table(page: &str) -> Vec<Vec<String>> {
+/// The removed documents that a page shows: the share that is lost, the two keys, and the similarity.
+fn removed(page: &str) -> Vec<[String; 4]> {
     let (_, section) = page.split_once("<section id=\"removed\">").unwrap();
-    let table = section.split("<table").nth(1).unwrap();
-    let table = table.split("</table>").next().unwrap();
-    let rows = table.split("<tr>").skip(1);
-    let rows = rows.map(|row| {
-        let cells = row.split("</td>").filter_map(|cell| cell.split_once("<td"));
-        let cells = cells.map(|(_, cell)| cell.split_once('>').unwrap().1.to_owned());
-        cells.collect()
+    let (section, _) = section.split_once("</section>").unwrap();
+    let between = |text: &str, before: &str, after: &str| {
+        let (_, rest) = text.split_once(before).unwrap();
+        rest.split_once(after).unwrap().0.to_owned()
+    };
+    let drops = section.split("<details").skip(1);
+    let drops = drops.map(|drop| {
+        let mut keys = drop.split("<span class=\"key\">").skip(1);
+        let mut key = || keys.next().unwrap().split_once('<').unwrap().0.to_owned();
+        [
+            between(drop, "<b>lost: ", "</b>"),
+            key(),
+            key(),
+            between(drop, "are in the removed document; ", "; decided by: ")
+                .replace("estimated similarity ", "")
+                .replace("similarity ", ""),
+        ]
     });
-    rows.filter(|cells: &Vec<String>| !cells.is_empty())
-        .collect()
+    drops.collect()
+}
+
+/// The share of the runs of two words of a text that another lacks.
+fn lost_share(text: &str, survivor: &str) -> f64 {
+    let runs = |text: &str| -> BTreeSet<String> {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        words.windows(2).map(|run| run.join(" ")).collect()
+    };
+    let (own, others) = (runs(text), runs(survivor));
+    own.difference(&others).count() as f64 / own.len() as f64
 }
 
 /// The report shows what dedup with the same options does: it removes the same number of documents,
@@ -125,6 +145,7 @@ fn removed_table(page: &str) -> Vec<Vec<String>> {
 fn a_report_drops_what_dedup_drops() {
     let folder = Folder::new();
     let (mut lines, mut known) = (String::new(), String::new());
+    let mut texts = BTreeMap::new();
     for number in 0..90_u64 {
         let text = edited(number % 30, 2 * (number / 30)) + &"tail ".repeat(number as usize % 4);
         let quality = number * 37 % 11;
@@ -132,6 +153,7 @@ fn a_report_drops_what_dedup_drops() {
         if number % 9 == 0 {
             known += &line(&format!("known {number}"), &text);
         }
+        texts.insert(number.to_string(), text);
     }
     folder.write("c.jsonl", lines);
     folder.write("known.jsonl", known);
@@ -200,20 +222,38 @@ fn a_report_drops_what_dedup_drops() {
             dropped.len() > 3 && page.contains(&tile),
             "{options:?}: {tile}"
         );
-        dropped.sort_by(|a, b| (a[2], a[0], a[1]).cmp(&(b[2], b[0], b[1])));
+        let has_store = options.contains(&"--against");
+        let held = |row: &Vec<&str>| row[4].parse::<f64>().unwrap_or(2.0);
+        dropped.sort_by(|a, b| {
+            let by_loss = held(a).total_cmp(&held(b));
+            by_loss.then_with(|| (a[2], a[0], a[1]).cmp(&(b[2], b[0], b[1])))
+        });
         dropped.truncate(20);
-        let shown = removed_table(&page);
-        let expected: Vec<Vec<String>> = dropped
+        let expected: Vec<[String; 4]> = dropped
             .into_iter()
-            .map(|of| match of.get(3) {
-                // If nothing is exact, the name of the column says so.
-                Some(&"estimate") if options.contains(&"--against") => {
-                    vec![of[0].into(), of[1].into(), format!("{} (estimate)", of[2])]
-                }
-                _ => of[..3].iter().map(|&cell| cell.into()).collect(),
+            .map(|of| {
+                let estimate = match of[3] {
+                    // If nothing is exact, the name of the column says so.
+                    "estimate" if has_store => " (estimate)",
+                    _ => "",
+                };
+                let lost = match (texts.get(of[1]), of[4]) {
+                    (Some(survivor), held) => {
+                        let lost = lost_share(&texts[of[0]], survivor);
+                        let known = held.parse().unwrap_or(1.0 - lost);
+                        assert!((1.0 - lost - known).abs() < 1e-5, "{options:?}: {of:?}");
+                        format!("{:.2} %", 100.0 * lost)
+                    }
+                    (None, "") => "unknown".to_owned(),
+                    (None, held) => {
+                        format!("{:.2} %", 100.0 - 100.0 * held.parse::<f64>().unwrap())
+                    }
+                };
+                let [document, survivor] = [of[0], of[1]].map(str::to_owned);
+                [lost, document, survivor, of[2].to_owned() + estimate]
             })
             .collect();
-        assert_eq!(shown, expected, "{options:?}");
+        assert_eq!(removed(&page), expected, "{options:?}");
     }
     let mixed = "report c.jsonl -o no.html --policy cluster --budget 3";
     folder.run(mixed).expect(2).says(&["--budget"]);

@@ -1,9 +1,10 @@
 //! The documents that a deduplication removes.
 
-use super::groups::{Likeness, least_alike_first};
+use std::cmp::Ordering;
 
-/// The maximum number of documents in the list.
-const LISTED: usize = 20;
+use resemblance_corpus::dedup::FeatureShares;
+
+use super::groups::{Likeness, least_alike_first};
 
 /// A document that is removed.
 #[derive(Clone, Debug)]
@@ -12,10 +13,47 @@ pub struct DroppedSample {
     pub likeness: Likeness,
     /// True if the similarity is an estimate although others are exact.
     pub is_estimate: bool,
-    /// The key of the document, as it is printed.
-    pub document: String,
-    /// The key of its survivor.
-    pub survivor: String,
+    /// The shares of their features that both have, if these are known.
+    pub shares: Option<FeatureShares>,
+    /// The name of the rule that decided.
+    pub rule: String,
+    /// The key of the document.
+    pub document: Vec<u8>,
+    /// The key of its survivor, or `None` if that is not in the corpus.
+    pub survivor: Option<Vec<u8>>,
+    /// The key of its survivor, as it is printed.
+    pub survivor_label: String,
+}
+
+impl DroppedSample {
+    /// Returns the share of the document's features that the survivor lacks, if it is known.
+    fn lost(&self) -> Option<f64> {
+        Some(1.0 - self.shares?.held)
+    }
+}
+
+/// The order in which removed documents are listed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DropOrder {
+    /// The document with the greatest share of lost features is first. Documents whose share is
+    /// unknown are last.
+    #[default]
+    Lost,
+    /// The document that is least similar to its survivor is first.
+    Similarity,
+}
+
+impl DropOrder {
+    fn compare(self, a: &DroppedSample, b: &DroppedSample) -> Ordering {
+        let by_loss = match self {
+            // An unknown share is less than any other.
+            Self::Lost => b.lost().partial_cmp(&a.lost()).unwrap_or(Ordering::Equal),
+            Self::Similarity => Ordering::Equal,
+        };
+        by_loss
+            .then_with(|| least_alike_first(a.likeness, b.likeness))
+            .then_with(|| (&a.document, &a.survivor_label).cmp(&(&b.document, &b.survivor_label)))
+    }
 }
 
 /// The documents that a deduplication removes.
@@ -36,26 +74,36 @@ pub struct DroppedDocuments {
     pub bytes: u64,
     /// The number of documents that were compared with only some of their candidates.
     pub budget_exceeded: u64,
+    pub(super) order: DropOrder,
+    /// The maximum number of documents in the list.
+    listed: usize,
     samples: Vec<DroppedSample>,
 }
 
 impl DroppedDocuments {
-    /// Adds a document to the list if it is among the least similar to their survivors.
-    pub fn add(&mut self, sample: DroppedSample) {
-        self.samples.push(sample);
-        if self.samples.len() >= 2 * LISTED {
-            self.samples = self.least_alike();
+    /// Begins with no document, and lists at most the first `listed` ones in an order.
+    #[must_use]
+    pub fn new(order: DropOrder, listed: usize) -> Self {
+        Self {
+            order,
+            listed,
+            ..Self::default()
         }
     }
 
-    /// Returns the documents that are least similar to their survivors.
-    pub(super) fn least_alike(&self) -> Vec<DroppedSample> {
+    /// Adds a document to the list if it is among the first in its order.
+    pub fn add(&mut self, sample: DroppedSample) {
+        self.samples.push(sample);
+        if self.samples.len() >= 2 * self.listed {
+            self.samples = self.list();
+        }
+    }
+
+    /// Returns the list.
+    pub(super) fn list(&self) -> Vec<DroppedSample> {
         let mut samples = self.samples.clone();
-        samples.sort_by(|a, b| {
-            let order = least_alike_first(a.likeness, b.likeness);
-            order.then_with(|| (&a.document, &a.survivor).cmp(&(&b.document, &b.survivor)))
-        });
-        samples.truncate(LISTED);
+        samples.sort_by(|a, b| self.order.compare(a, b));
+        samples.truncate(self.listed);
         samples
     }
 }

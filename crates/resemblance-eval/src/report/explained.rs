@@ -151,8 +151,8 @@ impl ExplainedPair {
                 "<div><h3 class=\"key\">{}</h3><div class=\"text\" tabindex=\"0\">",
                 html::text(label)
             );
-            left_out(&mut out, window.start);
-            let mut at = 0;
+            left_out(&mut out, window.start, 0);
+            let (mut at, mut hidden) = (0, 0);
             for (part, is_shared) in parts(text, spans) {
                 let (from, to) = (at.max(window.start), (at + part.len()).min(window.end));
                 let shown = (from < to).then(|| text.get(from..to)).flatten();
@@ -162,15 +162,21 @@ impl ExplainedPair {
                     false if self.is_by_words && !part.contains(char::is_alphanumeric) => "between",
                     false => "alone",
                 };
+                hidden += u64::from(class == "alone" && at > window.end);
                 if let Some(shown) = shown {
                     let _ = write!(out, "<span class=\"{class}\">{}</span>", html::text(shown));
                 }
             }
-            left_out(&mut out, text.len() - window.end);
+            left_out(&mut out, text.len() - window.end, hidden);
             out.push_str("</div></div>\n");
         }
         out.push_str("</div>\n");
         out
+    }
+
+    /// Returns the exact shares of the shingles of each text that the other one has.
+    pub(super) fn shares(&self) -> [f64; 2] {
+        [self.found.shared.share_of_a, self.found.shared.share_of_b]
     }
 
     fn sides(&self) -> [(&str, &[Range<usize>]); 2] {
@@ -182,11 +188,17 @@ impl ExplainedPair {
     }
 }
 
-fn left_out(out: &mut String, bytes: usize) {
+/// Notes that bytes are left out, and the number of differences that they touch.
+fn left_out(out: &mut String, bytes: usize, differences: u64) {
+    let among = match differences {
+        0 => String::new(),
+        1 => ", with a difference".into(),
+        several => format!(", with {} differences", grouped(several)),
+    };
     if bytes > 0 {
         let _ = write!(
             out,
-            "<span class=\"note\">[{} bytes not shown]</span>",
+            "<span class=\"note\">[{} bytes not shown{among}]</span>",
             grouped(bytes as u64)
         );
     }

@@ -61,7 +61,14 @@ impl Findings {
         let samples = bands.map(|sample| [sample.a, sample.b]);
         let clusters = self.clusters.shown().map(|cluster| cluster.least_alike);
         let shown = samples.chain(clusters.map(|pair| [pair.a, pair.b]));
-        shown.flatten().map(|id| self.key(id)).collect()
+        let drops = self.dropped.list().into_iter();
+        let dropped = drops.flat_map(|drop| [Some(drop.document), drop.survivor]);
+        let dropped = dropped.flatten().map(Ok);
+        shown
+            .flatten()
+            .map(|id| self.key(id))
+            .chain(dropped)
+            .collect()
     }
 
     /// Returns the page as HTML, or, as the inner error, why it cannot be drawn. `inputs` are the
@@ -93,12 +100,23 @@ impl Findings {
                 least_alike: self.pair(texts, pair.a, pair.b, pair.likeness)?,
             });
         }
+        let mut drops = Vec::new();
+        for drop in self.dropped.list() {
+            let labels = [
+                format!("removed: {}", key_text(&drop.document)),
+                format!("stays: {}", drop.survivor_label),
+            ];
+            let survivor = drop.survivor.as_ref().and_then(|key| texts.get(key));
+            let known = texts.get(&drop.document).zip(survivor);
+            drops.push((self.explained(labels, known)?, drop));
+        }
         let page = ReportPage {
             inputs,
             found: self,
             rule,
             samples,
             clusters,
+            drops,
         };
         Ok(page.html())
     }
@@ -114,18 +132,24 @@ impl Findings {
         let (a, b) = (self.key(a)?, self.key(b)?);
         let labels = [&a, &b].map(|key| key_text(key).into_owned());
         let known = texts.get(&a).zip(texts.get(&b));
-        let explained = match known.filter(|_| self.schema().text().is_some()) {
-            Some((a, b)) => {
-                let both = [a.clone(), b.clone()];
-                Some(ExplainedPair::new(self.schema(), labels.clone(), both)?)
-            }
-            None => None,
-        };
         Ok(SamplePair {
+            explained: self.explained(labels.clone(), known)?,
             labels,
             likeness,
-            explained,
         })
+    }
+
+    /// Compares two texts, or returns `None` if they are unknown.
+    fn explained(
+        &self,
+        labels: [String; 2],
+        known: Option<(&String, &String)>,
+    ) -> Result<Option<ExplainedPair>> {
+        let Some((a, b)) = known.filter(|_| self.schema().text().is_some()) else {
+            return Ok(None);
+        };
+        let pair = ExplainedPair::new(self.schema(), labels, [a.clone(), b.clone()]);
+        pair.map(Some)
     }
 }
 

@@ -67,9 +67,6 @@ impl HtmlTable {
         for cell in cells {
             let _ = match cell {
                 HtmlCell::Text(words) => write!(self.html, "<td>{}</td>", text(words)),
-                HtmlCell::Key(key) => {
-                    write!(self.html, "<td class=\"key\">{}</td>", text(key))
-                }
                 HtmlCell::Number(number) => {
                     write!(self.html, "<td class=\"number\">{}</td>", text(&number))
                 }
@@ -93,7 +90,6 @@ impl HtmlTable {
 /// One cell of a table.
 pub(super) enum HtmlCell<'c> {
     Text(&'c str),
-    Key(&'c str),
     Number(String),
     /// A bar that fills this share of the column, 0 to 1.
     Bar(f64),

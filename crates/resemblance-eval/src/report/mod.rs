@@ -12,7 +12,8 @@ mod html;
 mod page;
 
 pub use bands::PairBands;
-pub use dropped::{DroppedDocuments, DroppedSample};
+pub use dropped::{DropOrder, DroppedDocuments, DroppedSample};
 pub use explained::{ExplainedPair, explained_page};
 pub use findings::{Findings, SurvivorRule, likeness};
 pub use groups::{ClusterFigures, Likeness};
+pub use page::MAX_TEXT_BYTES;

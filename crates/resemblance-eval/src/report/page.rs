@@ -3,15 +3,20 @@
 use std::fmt::Write as _;
 
 use super::bands::PairBand;
+use super::dropped::{DropOrder, DroppedSample};
 use super::explained::{ExplainedPair, legend};
 use super::findings::{Findings, SurvivorRule};
 use super::groups::{Likeness, ShownCluster};
 use super::html::{self, HtmlCell, HtmlTable};
 use crate::chart::{Chart, ChartAxis};
 use crate::printable::{byte_size, grouped};
+use resemblance::key_text;
 
 /// The maximum number of bytes of a text to show.
 const SHOWN_BYTES: usize = 3_000;
+
+/// Texts that are longer are not shown.
+pub const MAX_TEXT_BYTES: usize = 1 << 20;
 
 /// A pair of documents to show.
 pub(super) struct SamplePair {
@@ -37,6 +42,8 @@ pub(super) struct ReportPage<'f> {
     pub(super) samples: Vec<(&'f PairBand, Vec<SamplePair>)>,
     /// The largest clusters first, then those whose members are least similar.
     pub(super) clusters: Vec<ClusterSample<'f>>,
+    /// Removed documents, with their texts and those of their survivors where both are known.
+    pub(super) drops: Vec<(Option<ExplainedPair>, DroppedSample)>,
 }
 
 impl ReportPage<'_> {
@@ -300,16 +307,14 @@ impl ReportPage<'_> {
 
     fn losses(&self) -> String {
         let tally = &self.found.dropped;
-        let samples = tally.least_alike();
         let [dropped, documents, equal] =
             [tally.dropped, tally.kept + tally.dropped, tally.equal].map(grouped);
         let mut out = format!(
             "<p><code>resemblance dedup {}</code> removes {dropped} of {documents} documents ({}): {}. {equal} of \
-             them are exact copies. The table lists the {} that are least like the documents that stay.</p>\n",
+             them are exact copies.</p>\n",
             html::text(&self.rule.options),
             percentage(tally.dropped, tally.kept + tally.dropped),
             self.rule.reason,
-            samples.len()
         );
         if !self.rule.is_one_of_each_cluster {
             let clusters = &self.found.clusters;
@@ -333,19 +338,51 @@ impl ReportPage<'_> {
                 grouped(tally.budget_exceeded)
             );
         }
-        let mut table = HtmlTable::new(&["removed", "stays", self.likeness()]);
-        for sample in samples {
-            let likeness = match sample.is_estimate {
-                true => format!("{} (estimate)", sample.likeness),
-                false => sample.likeness.to_string(),
+        out + &self.drops()
+    }
+
+    /// Shows removed documents beside those that stay.
+    fn drops(&self) -> String {
+        let tally = &self.found.dropped;
+        let order = match tally.order {
+            DropOrder::Lost => {
+                "Documents that lose the greatest share of their features come first, then those whose share is \
+                 not known."
+            }
+            DropOrder::Similarity => "Documents that are least like those that stay come first.",
+        };
+        let mut out = format!(
+            "<h3>{} of {} removed documents</h3>\n<p>{order} <code>--drops</code> sets their number. At most {} bytes of a text are shown, around the first \
+             difference, and no text longer than {}.</p>\n{}",
+            grouped(self.drops.len() as u64),
+            grouped(tally.dropped),
+            grouped(SHOWN_BYTES as u64),
+            byte_size(MAX_TEXT_BYTES as u64),
+            legend()
+        );
+        for (number, (explained, drop)) in self.drops.iter().enumerate() {
+            let open = if number == 0 { " open" } else { "" };
+            let known = drop.shares.map(|it| [it.held, it.covered]);
+            let shares = known.or(explained.as_ref().map(ExplainedPair::shares));
+            let [lost, held, covered] = match shares {
+                Some([held, covered]) => [1.0 - held, held, covered].map(percent),
+                None => ["unknown", "an unknown share", "an unknown share"].map(str::to_owned),
             };
-            table.row([
-                HtmlCell::Key(&sample.document),
-                HtmlCell::Key(&sample.survivor),
-                HtmlCell::Number(likeness),
-            ]);
+            let estimate = if drop.is_estimate { " (estimate)" } else { "" };
+            let document = html::text(&key_text(&drop.document)).into_owned();
+            let _ = write!(
+                out,
+                "<details{open}>\n<summary><b>lost: {lost}</b> <span class=\"key\">{document}</span> \
+                 <span class=\"key\">{}</span></summary>\n<p class=\"note\">What stays has {held} of the removed \
+                 document's features, and {covered} of its features are in the removed document; {} {}{estimate}; \
+                 decided by: {}</p>\n{}</details>\n",
+                html::text(&drop.survivor_label),
+                self.likeness(),
+                drop.likeness,
+                html::text(&drop.rule),
+                texts_html(explained.as_ref())
+            );
         }
-        out.push_str(&table.finish());
         out
     }
 }
@@ -378,23 +415,33 @@ impl ClusterSample<'_> {
 
 impl SamplePair {
     fn html(&self) -> String {
-        let Some(explained) = &self.explained else {
-            let [a, b] = self.labels.each_ref().map(|label| html::text(label));
-            return format!(
-                "<p class=\"key\">{a} | {b}</p>\n<p class=\"note\">No texts, or too long to be shown.</p>\n"
-            );
-        };
-        let facts = explained.facts().join("; ");
-        format!(
-            "{}<p class=\"note\">{}</p>\n",
-            explained.html(SHOWN_BYTES),
-            html::text(&facts)
-        )
+        let [a, b] = self.labels.each_ref().map(|label| html::text(label));
+        match &self.explained {
+            None => format!("<p class=\"key\">{a} | {b}</p>\n{}", texts_html(None)),
+            explained => texts_html(explained.as_ref()),
+        }
     }
 }
 
+/// Shows two texts side by side, and what they have in common.
+fn texts_html(explained: Option<&ExplainedPair>) -> String {
+    let Some(explained) = explained else {
+        return "<p class=\"note\">No texts, or too long to be shown.</p>\n".into();
+    };
+    let facts = explained.facts().join("; ");
+    format!(
+        "{}<p class=\"note\">{}</p>\n",
+        explained.html(SHOWN_BYTES),
+        html::text(&facts)
+    )
+}
+
 fn percentage(part: u64, whole: u64) -> String {
-    format!("{:.2} %", 100.0 * part as f64 / whole.max(1) as f64)
+    percent(part as f64 / whole.max(1) as f64)
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.2} %", 100.0 * share)
 }
 
 /// Returns the counts, beginning with one hundredth, in at most 25 rows of several hundredths each.
