@@ -166,12 +166,38 @@ enum FoundRecord {
     Damage(u64),
 }
 
+/// Records of a journal that were read one after the other.
+#[derive(Debug, Default)]
+pub(super) struct ReadRecords {
+    /// The newest version of each page.
+    pub(super) pages: BTreeMap<u64, JournaledPage>,
+    /// The byte of the journal after the last record.
+    pub(super) end: u64,
+    /// The number of the record after the last one.
+    pub(super) next_number: u64,
+}
+
+impl ReadRecords {
+    /// Returns no records. The first one begins at the byte `at` and has the number `number`.
+    pub(super) fn before(at: u64, number: u64) -> Self {
+        Self {
+            pages: BTreeMap::new(),
+            end: at,
+            next_number: number,
+        }
+    }
+
+    fn add(&mut self, pages: Vec<(u64, JournaledPage)>, length: u64) {
+        self.pages.extend(pages);
+        self.end += length;
+        self.next_number += 1;
+    }
+}
+
 /// The contents of a journal.
 #[derive(Debug, Default)]
 pub(crate) struct JournalRecords {
-    /// The newest version of each page.
-    pub(super) pages: BTreeMap<u64, JournaledPage>,
-    pub(super) count: u64,
+    pub(super) read: ReadRecords,
     /// The byte at which the journal is damaged. Nothing after it can be read.
     pub(super) damage: Option<u64>,
 }
@@ -182,38 +208,27 @@ pub(crate) fn read_records(
     first: u64,
     read: &dyn Fn(u64, &mut [u8]) -> Result<()>,
 ) -> Result<JournalRecords> {
-    let mut records = JournalRecords::default();
-    let mut at = 0;
-    loop {
-        match read_record(at, bytes, first + records.count, read)? {
+    let mut records = ReadRecords::before(0, first);
+    let damage = loop {
+        match read_record(records.end, bytes, records.next_number, read)? {
             FoundRecord::Nothing => {
                 // A record is begun only after those before it are synced. If other records follow
                 // it, it was complete.
-                let is_behind = has_record_behind(at, bytes, first + records.count, read)?;
-                records.damage = is_behind.then_some(at);
-                return Ok(records);
+                let number = records.next_number;
+                let is_behind = has_record_behind(records.end, bytes, number, read)?;
+                break is_behind.then_some(records.end);
             }
-            FoundRecord::Damage(place) => {
-                records.damage = Some(place);
-                return Ok(records);
-            }
-            FoundRecord::Record(stream, length) => {
-                let Some(pages) = pages_of(&stream) else {
-                    records.damage = Some(at);
-                    return Ok(records);
-                };
-                records.pages.extend(pages);
-                records.count += 1;
-                at += length;
-            }
+            FoundRecord::Damage(place) => break Some(place),
+            FoundRecord::Record(stream, length) => match pages_of(&stream) {
+                Some(pages) => records.add(pages, length),
+                None => break Some(records.end),
+            },
         }
-    }
-}
-
-/// The pages of published records, and the byte of the journal after the last of them.
-pub(super) struct PublishedRecords {
-    pub(super) pages: BTreeMap<u64, JournaledPage>,
-    pub(super) end: u64,
+    };
+    Ok(JournalRecords {
+        read: records,
+        damage,
+    })
 }
 
 /// Reads the records of a journal of `bytes` with these numbers, beginning at the byte `at`.
@@ -224,11 +239,8 @@ pub(crate) fn read_published_records(
     bytes: u64,
     numbers: RangeInclusive<u64>,
     read: &dyn Fn(u64, &mut [u8]) -> Result<()>,
-) -> Result<Option<PublishedRecords>> {
-    let mut records = PublishedRecords {
-        pages: BTreeMap::new(),
-        end: at,
-    };
+) -> Result<Option<ReadRecords>> {
+    let mut records = ReadRecords::before(at, *numbers.start());
     for number in numbers {
         let FoundRecord::Record(stream, length) = read_record(records.end, bytes, number, read)?
         else {
@@ -237,19 +249,14 @@ pub(crate) fn read_published_records(
         let Some(pages) = pages_of(&stream) else {
             return Ok(None);
         };
-        records.pages.extend(pages);
-        records.end += length;
+        records.add(pages, length);
     }
     Ok(Some(records))
 }
 
 /// The records after the published ones of a journal.
 pub(super) struct UnpublishedRecords {
-    pub(super) pages: BTreeMap<u64, JournaledPage>,
-    /// The byte of the journal after the complete records.
-    pub(super) end: u64,
-    /// The number of the record after the complete ones.
-    pub(super) next_number: u64,
+    pub(super) read: ReadRecords,
     /// True if the writer ended while it wrote another record.
     pub(super) has_part: bool,
 }
@@ -263,32 +270,31 @@ pub(crate) fn read_unpublished_records(
     read: &dyn Fn(u64, &mut [u8]) -> Result<()>,
 ) -> Result<UnpublishedRecords> {
     let mut records = UnpublishedRecords {
-        pages: BTreeMap::new(),
-        end: at,
-        next_number: first,
+        read: ReadRecords::before(at, first),
         has_part: false,
     };
-    while records.end + SECTOR_BYTES as u64 <= bytes {
+    while records.read.end + SECTOR_BYTES as u64 <= bytes {
+        let ReadRecords {
+            end, next_number, ..
+        } = records.read;
         let mut sector = [0; SECTOR_BYTES];
-        read(records.end, &mut sector)?;
+        read(end, &mut sector)?;
         records.has_part = match Sector::parse(&sector) {
-            Sector::Of { number, .. } => number >= records.next_number,
+            Sector::Of { number, .. } => number >= next_number,
             Sector::Damaged => true,
             Sector::Empty => false,
         };
         if !records.has_part {
             break;
         }
-        let found = read_record(records.end, bytes, records.next_number, read)?;
-        let FoundRecord::Record(stream, length) = found else {
+        let FoundRecord::Record(stream, length) = read_record(end, bytes, next_number, read)?
+        else {
             break;
         };
         let Some(pages) = pages_of(&stream) else {
             break;
         };
-        records.pages.extend(pages);
-        records.end += length;
-        records.next_number += 1;
+        records.read.add(pages, length);
         records.has_part = false;
     }
     Ok(records)

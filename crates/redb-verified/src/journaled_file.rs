@@ -29,8 +29,8 @@ use crate::file_counters::FileCounters;
 use crate::files::{JournalLimits, OpenFile};
 use crate::journal::{
     JournalRecords, JournaledPage, NOTE_BYTES, Note, PUBLISHED_BYTES, PUBLISHED_OFFSET,
-    PublishedRecords, encode_published, encode_record, parse_published, read_published_records,
-    read_records, read_unpublished_records, trimmed,
+    ReadRecords, UnpublishedRecords, encode_published, encode_record, parse_published,
+    read_published_records, read_records, read_unpublished_records, trimmed,
 };
 use crate::page_layout::{
     ENGINE_MAGIC, HEAD_BYTES, Head, HeadSeal, PAGE_BYTES, SEALED_HEAD_BYTES, check_head, copy,
@@ -273,11 +273,11 @@ impl JournaledFile {
         *writing = Writing {
             note,
             // The next record may have been begun.
-            next_number: note.number + records.count + 1,
+            next_number: records.read.next_number.max(note.number) + 1,
             is_left_over: note.offset > 0,
             ..Writing::default()
         };
-        self.waiting.write().ignore_poison().journaled = records.pages;
+        self.waiting.write().ignore_poison().journaled = records.read.pages;
         let engine_bytes = match note.offset {
             0 => length,
             offset => offset.min(length),
@@ -293,7 +293,7 @@ impl JournaledFile {
             // This is queried before the attempt: a writer that ends meanwhile leaves complete
             // bytes to the next one.
             let is_written = self.has_writer();
-            if self.try_follow(known)? {
+            if self.try_follow(known, is_written)? {
                 self.is_loaded.store(true, Ordering::Release);
                 return Ok(());
             }
@@ -308,7 +308,11 @@ impl JournaledFile {
 
     /// Reads the head and the records that were published since the last call. Returns false if the
     /// writer has changed them meanwhile.
-    fn try_follow(&self, known: &mut Writing) -> Result<bool> {
+    ///
+    /// Without a writer, a new reader takes all records: a crash leaves an old published number,
+    /// and a writer that had the file for itself published none. A peer takes them when its turn
+    /// begins.
+    fn try_follow(&self, known: &mut Writing, is_written: bool) -> Result<bool> {
         let Some(start) = self.read_start()? else {
             return Ok(false);
         };
@@ -319,13 +323,15 @@ impl JournaledFile {
             false => (0, note.number),
         };
         let is_journal = note.offset > 0;
-        let mut records = PublishedRecords {
-            pages: BTreeMap::new(),
-            end: at,
-        };
-        if is_journal && first <= start.published {
+        let is_left = is_journal && !is_known && !is_written && self.role == Role::Follower;
+        let mut records = ReadRecords::before(at, first);
+        if is_left || is_journal && first <= start.published {
             let read = |at: u64, out: &mut [u8]| self.read_file(note.offset + at, out);
-            let found = read_published_records(at, note.bytes, first..=start.published, &read);
+            let found = match is_left {
+                true => read_records(note.bytes, first, &read)
+                    .map(|all| all.damage.is_none().then_some(all.read)),
+                false => read_published_records(at, note.bytes, first..=start.published, &read),
+            };
             match found {
                 Ok(Some(found)) => records = found,
                 Ok(None) => return Ok(false),
@@ -335,7 +341,8 @@ impl JournaledFile {
             }
             // While it was read, the journal may have been emptied and written again from its
             // beginning.
-            if self.read_start()?.is_none_or(|again| again.note != note) {
+            let is_same = self.read_start()?.is_some_and(|again| again.note == note);
+            if !is_same || is_left && self.has_writer() {
                 return Ok(false);
             }
         }
@@ -355,10 +362,7 @@ impl JournaledFile {
         drop(waiting);
         *known = Writing {
             note,
-            next_number: match is_journal {
-                true => first.max(start.published + 1),
-                false => first,
-            },
+            next_number: records.next_number,
             used_bytes: records.end,
             syncs: known.syncs,
             has_turn: known.has_turn,
@@ -605,7 +609,10 @@ impl JournaledFile {
         let (offset, bytes) = (writing.note.offset, writing.note.bytes);
         let read = |at: u64, out: &mut [u8]| self.read_file(offset + at, out);
         let (at, first) = (writing.used_bytes, writing.next_number);
-        let records = read_unpublished_records(at, bytes, first, &read)?;
+        let UnpublishedRecords {
+            read: records,
+            has_part,
+        } = read_unpublished_records(at, bytes, first, &read)?;
         if records.next_number > first {
             self.sync_file()?;
         }
@@ -618,8 +625,8 @@ impl JournaledFile {
             self.publish(writing)?;
         }
         // No two attempts to write a record have the same number.
-        writing.next_number += u64::from(records.has_part);
-        writing.is_left_over = records.has_part;
+        writing.next_number += u64::from(has_part);
+        writing.is_left_over = has_part;
         Ok(())
     }
 

@@ -165,6 +165,36 @@ fn reserved_room_is_written_only_at_a_checkpoint() {
     );
 }
 
+/// A crash leaves an old published number, and a writer that has the file for itself publishes none.
+#[test]
+fn reader_after_a_crash_reads_unpublished_records() {
+    let disk = SmallDisk::new(1_000);
+    let opened = |role| JournaledFile::new(disk.clone().into(), LIMITS, role);
+    begun(&disk).close().unwrap();
+    for (role, value) in [(Role::Publisher, 1), (Role::Alone, 2), (Role::Publisher, 3)] {
+        let writer = opened(role);
+        // The first commit of a page is also written to its place.
+        for (page, value) in [(2, 9), (50, 9), (2, value), (50, value)] {
+            writer.write(page * PAGE, &[value; PAGE_BYTES]).unwrap();
+            writer.sync_data().unwrap();
+        }
+        assert!(has_journal(&disk));
+        drop(writer);
+        let published = [0; PUBLISHED_BYTES];
+        disk.bytes
+            .write(PUBLISHED_OFFSET as u64, &published)
+            .unwrap();
+        for role in [Role::Follower, Role::Alone] {
+            let reader = opened(role);
+            for page in [2, 50] {
+                let mut found = [0; PAGE_BYTES];
+                reader.read(page * PAGE, &mut found).unwrap();
+                assert!(found == [value; PAGE_BYTES], "{role:?}, page {page}");
+            }
+        }
+    }
+}
+
 #[test]
 fn pages_of_an_aborted_turn_are_not_journaled_over_those_of_others() {
     let disk = SmallDisk::new(1_000);
