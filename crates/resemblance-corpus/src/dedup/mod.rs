@@ -13,6 +13,7 @@ mod evidence;
 mod in_order;
 mod policy;
 mod repeats;
+mod review;
 
 pub use deduplicator::Deduplicator;
 pub use duplicates::{Duplicate, Duplicates, duplicates};
@@ -20,3 +21,4 @@ pub(crate) use evidence::RejectedCandidates;
 pub use evidence::{DropRule, FeatureShares, RejectedCandidate};
 pub use policy::{DedupPolicy, Preference};
 pub use repeats::{RepeatedParts, TextPart, TextParts, Trimmed};
+pub use review::{ReviewSample, ReviewSide};
