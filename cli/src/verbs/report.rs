@@ -15,7 +15,9 @@ use resemblance_eval::report::{
 };
 
 use crate::failure::{Failure, Outcome, Result};
-use crate::options::{JoinLimits, JoinOptions, KeepRule, PolicyName, ReadOptions, SurvivorOptions};
+use crate::options::{
+    JoinLimits, JoinOptions, KeepRule, PolicyName, ReadOptions, SurvivorOptions, parse_part,
+};
 use crate::output::{Destination, Evidence, GroupedNumber, SurvivorPlace};
 use crate::session::{
     BitList, Context, DocumentTally, JoinProduct, JoinProgress, Subject, limited,
@@ -50,6 +52,10 @@ pub(crate) struct ReportArguments {
     /// Maximum number of pairs to show of each band of similarity
     #[arg(long, value_name = "N", default_value_t = 3)]
     samples: usize,
+    /// Remove documents as dedup --lost does: those whose features a document that stays has, all but this share. Pairs
+    /// and clusters are shown by similarity all the same
+    #[arg(long, value_name = "SHARE", value_parser = parse_part, conflicts_with_all = ["budget", "verify"])]
+    lost: Option<f64>,
     /// Maximum number of removed documents to show beside those that stay
     #[arg(long, value_name = "N", default_value_t = 20)]
     drops: usize,
@@ -84,7 +90,7 @@ impl ReportArguments {
             survivors: &self.survivors,
             join: &self.join,
             limits,
-            lost: None,
+            lost: self.lost,
             with_rejected: false,
         }
     }
@@ -106,10 +112,14 @@ impl ReportArguments {
             .as_ref()
             .map(|path| format!(" --against {}", path.display()));
         let limit = budget.map(|budget| format!(" --budget {budget}"));
-        let others = [keep, against, limit].into_iter().flatten();
+        let lost = self.lost.map(|share| format!(" --lost {share}"));
+        let others = [keep, against, limit, lost].into_iter().flatten();
         SurvivorRule {
             options: format!("--policy {policy}{}", others.collect::<String>()),
-            reason: policy.reason(),
+            reason: match self.lost {
+                Some(_) => "what stays has the features of each, but for that share",
+                None => policy.reason(),
+            },
             is_one_of_each_cluster: *policy == PolicyName::Cluster,
         }
     }

@@ -185,6 +185,8 @@ fn a_report_drops_what_dedup_drops() {
         &["--against", "known.rsm", "--policy", "cluster"],
         &["--budget", "2"],
         &["--verify", "estimate"],
+        &["--lost", "0.05"],
+        &["--lost", "0.03", "--policy", "representative"],
     ]
     .into_iter()
     .enumerate()

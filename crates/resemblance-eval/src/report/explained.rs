@@ -145,30 +145,14 @@ impl ExplainedPair {
     pub fn html(&self, max_bytes: usize) -> String {
         let mut out = String::from("<div class=\"pair\">\n");
         for (label, (text, spans)) in self.labels.iter().zip(self.sides()) {
-            let window = excerpt(text, spans, max_bytes);
-            let _ = write!(
+            let shown = self.side(text, spans, max_bytes, |class, part| {
+                format!("<span class=\"{class}\">{}</span>", html::text(part))
+            });
+            let _ = writeln!(
                 out,
-                "<div><h3 class=\"key\">{}</h3><div class=\"text\" tabindex=\"0\">",
+                "<div><h3 class=\"key\">{}</h3><div class=\"text\" tabindex=\"0\">{shown}</div></div>",
                 html::text(label)
             );
-            left_out(&mut out, window.start, 0);
-            let (mut at, mut hidden) = (0, 0);
-            for (part, is_shared) in parts(text, spans) {
-                let (from, to) = (at.max(window.start), (at + part.len()).min(window.end));
-                let shown = (from < to).then(|| text.get(from..to)).flatten();
-                at += part.len();
-                let class = match is_shared {
-                    true => "shared",
-                    false if self.is_by_words && !part.contains(char::is_alphanumeric) => "between",
-                    false => "alone",
-                };
-                hidden += u64::from(class == "alone" && at > window.end);
-                if let Some(shown) = shown {
-                    let _ = write!(out, "<span class=\"{class}\">{}</span>", html::text(shown));
-                }
-            }
-            left_out(&mut out, text.len() - window.end, hidden);
-            out.push_str("</div></div>\n");
         }
         out.push_str("</div>\n");
         out
@@ -177,6 +161,51 @@ impl ExplainedPair {
     /// Returns the exact shares of the shingles of each text that the other one has.
     pub(super) fn shares(&self) -> [f64; 2] {
         [self.found.shared.share_of_a, self.found.shared.share_of_b]
+    }
+
+    /// Returns at most about `max_bytes` bytes of each text, as [`html`](Self::html) shows them. What
+    /// only the first one has is between `[-` and `-]`, and what only the second one has between
+    /// `{+` and `+}`.
+    pub fn marked(&self, max_bytes: usize) -> [String; 2] {
+        let [a, b] = self.sides();
+        [(a, ["[-", "-]"]), (b, ["{+", "+}"])].map(|((text, spans), [before, after])| {
+            self.side(text, spans, max_bytes, |class, part| match class {
+                "alone" => format!("{before}{part}{after}"),
+                _ => part.to_owned(),
+            })
+        })
+    }
+
+    /// Returns at most about `max_bytes` bytes of a text, beginning a little before the first
+    /// difference, and notes of what is left out. `show` receives the class of each part.
+    fn side(
+        &self,
+        text: &str,
+        spans: &[Range<usize>],
+        max_bytes: usize,
+        show: impl Fn(&str, &str) -> String,
+    ) -> String {
+        let window = excerpt(text, spans, max_bytes);
+        let (mut out, mut at, mut hidden) = (String::new(), 0, 0);
+        if window.start > 0 {
+            out += &show("note", &left_out(window.start, 0));
+        }
+        for (part, is_shared) in parts(text, spans) {
+            let (from, to) = (at.max(window.start), (at + part.len()).min(window.end));
+            let shown = (from < to).then(|| text.get(from..to)).flatten();
+            at += part.len();
+            let class = match is_shared {
+                true => "shared",
+                false if self.is_by_words && !part.contains(char::is_alphanumeric) => "between",
+                false => "alone",
+            };
+            hidden += u64::from(class == "alone" && at > window.end);
+            out += &shown.map_or_else(String::new, |shown| show(class, shown));
+        }
+        if window.end < text.len() {
+            out += &show("note", &left_out(text.len() - window.end, hidden));
+        }
+        out
     }
 
     fn sides(&self) -> [(&str, &[Range<usize>]); 2] {
@@ -189,19 +218,13 @@ impl ExplainedPair {
 }
 
 /// Notes that bytes are left out, and the number of differences that they touch.
-fn left_out(out: &mut String, bytes: usize, differences: u64) {
+fn left_out(bytes: usize, differences: u64) -> String {
     let among = match differences {
         0 => String::new(),
         1 => ", with a difference".into(),
         several => format!(", with {} differences", grouped(several)),
     };
-    if bytes > 0 {
-        let _ = write!(
-            out,
-            "<span class=\"note\">[{} bytes not shown{among}]</span>",
-            grouped(bytes as u64)
-        );
-    }
+    format!("[{} bytes not shown{among}]", grouped(bytes as u64))
 }
 
 /// Returns the parts of a text in order, each with whether it is one of the spans.
@@ -318,6 +341,20 @@ mod tests {
     }
 
     #[test]
+    fn marked_texts_show_what_one_alone_has() {
+        let both = pair(
+            "One two. (Three?) five six seven",
+            "one two, five six 7 seven",
+        );
+        let marked = [
+            "One two[-. (Three?) -]five six[- seven-]",
+            "one two, five six{+ 7 seven+}",
+        ];
+        assert_eq!(both.marked(100), marked);
+        assert_eq!(pair("a b", "A, b!").marked(100), ["a b", "A, b!"]);
+    }
+
+    #[test]
     fn long_texts_are_shown_around_their_first_difference() {
         let same = "é same ".repeat(1_000);
         let a = format!("{same}here{same}");
@@ -333,5 +370,8 @@ mod tests {
             "{html}"
         );
         assert!(!pair.html(a.len() + 1).contains("not shown"));
+        let [shown, _] = pair.marked(1_000);
+        assert!(shown.contains("[-") && shown.starts_with('[') && shown.ends_with(" shown]"));
+        assert!(shown.len() < 1_100, "{}", shown.len());
     }
 }
