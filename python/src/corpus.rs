@@ -496,6 +496,7 @@ impl TemporaryCorpus {
                     .or_bug("no thread")
                     .or_raise(py)?,
                 memory_bytes: self.memory_bytes.unwrap_or(LOST_MEMORY_BYTES),
+                with_rejected: false,
             },
         };
         let preference = preference(py, keep)?;

@@ -46,6 +46,30 @@ impl Likeness<'_> {
         a.difference(b).count() as f64 <= max_lost * a.len() as f64 + 1e-9
     }
 
+    /// The share of `a` that `b` holds, and that of `b` that `a` covers: 1 for empty sets.
+    pub(crate) fn shares(&self, a: usize, b: usize) -> [f64; 2] {
+        let shared = self.sets[a].intersection(&self.sets[b]).count() as f64;
+        let share_of = |size: usize| if size == 0 { 1.0 } else { shared / size as f64 };
+        [a, b].map(|document| share_of(self.sets[document].len()))
+    }
+
+    /// Those of some documents that hold the most of this one, then the smallest of them, if any
+    /// holds it.
+    pub(crate) fn holders(
+        &self,
+        a: usize,
+        among: impl Iterator<Item = usize>,
+        max_lost: f64,
+    ) -> BTreeSet<usize> {
+        let rank = |b: usize| {
+            let shared = self.sets[a].intersection(&self.sets[b]).count();
+            (shared, Reverse(self.sets[b].len()))
+        };
+        let all: Vec<usize> = among.filter(|b| self.holds(a, *b, max_lost)).collect();
+        let best = all.iter().map(|b| rank(*b)).max();
+        all.into_iter().filter(|b| Some(rank(*b)) == best).collect()
+    }
+
     /// The documents that are near each other.
     pub(crate) fn graph(&self, threshold: f64) -> NearGraph {
         let count = self.sets.len();
@@ -135,6 +159,24 @@ impl NearGraph {
         }
         dropped
     }
+}
+
+/// Returns a large set, and sets that hold a part of it, from all of it to a hundredth, each with
+/// none to some features of its own.
+pub(crate) fn excerpts(random: &mut Random) -> Sets {
+    let size = 300 + random.below(100);
+    let whole: Vec<u64> = (0..size).map(|_| 2_000 + random.next() % 100_000).collect();
+    let mut sets = vec![whole.iter().copied().collect()];
+    for times in [1, 1, 2, 3, 5, 10, 20, 50, 100] {
+        for own in [0, 0, 1, 4] {
+            let length = whole.len() / times;
+            let first = random.below((whole.len() - length + 1) as u64) as usize;
+            let mut part: BTreeSet<u64> = whole[first..first + length].iter().copied().collect();
+            part.extend((0..own).map(|_| 200_000 + random.next() % 100_000));
+            sets.push(part);
+        }
+    }
+    sets
 }
 
 /// Returns families of sets: random ones, parts of them, copies, supersets, chains, and empty ones.

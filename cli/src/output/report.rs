@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use resemblance::{Match, Schema};
-use resemblance_corpus::dedup::{DropRule, FeatureShares, RejectedCandidate};
+use resemblance_corpus::dedup::{ComparedCandidate, DropRule, FeatureShares};
 
 use super::results::{Layout, Results};
 use super::value::{Column, ColumnKind, Value, nearness_columns};
@@ -51,7 +51,7 @@ impl Evidence {
     }
 }
 
-/// The document for which another was dropped.
+/// The document for which another was dropped, or with which it was compared.
 pub(crate) struct Survivor {
     pub(crate) place: SurvivorPlace,
     /// Documents of the other store may have none.
@@ -83,6 +83,24 @@ impl Survivor {
         }
     }
 
+    /// A document that was compared exactly.
+    pub(crate) fn compared(
+        compared: &ComparedCandidate,
+        place: SurvivorPlace,
+        key: Option<Vec<u8>>,
+        rule: DropRule,
+    ) -> Self {
+        Self {
+            place,
+            key,
+            similarity: Some(compared.similarity),
+            evidence: Evidence::Exact,
+            distance: None,
+            shares: Some(compared.shares),
+            rule,
+        }
+    }
+
     fn value(&self) -> Value<'_> {
         match (&self.key, self.place) {
             (Some(key), _) => Value::Key(key),
@@ -103,7 +121,7 @@ impl Survivor {
     }
 }
 
-/// A row for each kept document that was compared with another document and is not near it.
+/// A row for each document that was compared with another one and does not survive for it.
 pub(crate) struct RejectedReport {
     results: Results,
     /// The reason, which is the same for all.
@@ -112,7 +130,12 @@ pub(crate) struct RejectedReport {
 
 impl RejectedReport {
     /// Creates a report, whose form the name of the file implies.
-    pub(crate) fn create(path: &Path, force: bool, has_header: bool, bound: f64) -> Result<Self> {
+    pub(crate) fn create(
+        path: &Path,
+        force: bool,
+        has_header: bool,
+        reason: String,
+    ) -> Result<Self> {
         let number = |name| Column::of(name, ColumnKind::Number);
         let columns = vec![
             Column::new("document"),
@@ -126,25 +149,20 @@ impl RejectedReport {
         let layout = Layout::of_name(path, has_header)?;
         Ok(Self {
             results: Results::create(path, force, layout, columns)?,
-            reason: format!("similarity below {bound}"),
+            reason,
         })
     }
 
-    /// Writes the row of a document and a candidate, given their keys.
-    pub(crate) fn row(
-        &mut self,
-        document: &[u8],
-        candidate: &[u8],
-        rejected: &RejectedCandidate,
-    ) -> Result<()> {
-        let shares = rejected.shares;
+    /// Writes the row of a document, given its key, and a candidate.
+    pub(crate) fn row(&mut self, document: &[u8], candidate: &Survivor) -> Result<()> {
+        let (held, covered) = candidate.shares.map(|it| (it.held, it.covered)).unzip();
         self.results.row(&[
             Value::Key(document),
-            Value::Key(candidate),
-            Value::Similarity(Some(rejected.similarity)),
-            Value::Text(Evidence::Exact.name()),
-            Value::Similarity(Some(shares.held)),
-            Value::Similarity(Some(shares.covered)),
+            candidate.value(),
+            Value::Similarity(candidate.similarity),
+            Value::Text(candidate.evidence.name()),
+            Value::Similarity(held),
+            Value::Similarity(covered),
             Value::Text(&self.reason),
         ])
     }

@@ -190,6 +190,15 @@ impl KnownTexts {
     }
 }
 
+/// The effect of the text of a stored document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TextEffect {
+    /// Similarities to the document are exact.
+    Exact,
+    /// Documents can be dropped for it.
+    Dropped,
+}
+
 /// Puts the features of the documents of a store into `features` whose texts are in these corpora,
 /// prints how many texts are missing, and returns how many there are. A text belongs to the
 /// document with its key if it has the same signature. `name` is the store's name in messages.
@@ -199,6 +208,7 @@ pub(crate) fn read_stored_features(
     snapshot: &Snapshot,
     texts: &[PathBuf],
     options: &CorpusOptions,
+    effect: TextEffect,
     features: &mut FeatureSets,
 ) -> Result<u64> {
     let known = if texts.is_empty() || snapshot.is_empty() {
@@ -213,10 +223,16 @@ pub(crate) fn read_stored_features(
             0 => format!("the {documents} documents"),
             _ => format!("{unknown} of the {documents} documents"),
         };
-        context.note(format!(
-            "{name} has no texts: similarities to {which} in it are estimates; --texts CORPUS reads the texts \
-             and makes them exact"
-        ));
+        context.note(match effect {
+            TextEffect::Exact => format!(
+                "{name} has no texts: similarities to {which} in it are estimates; --texts CORPUS reads the texts \
+                 and makes them exact"
+            ),
+            TextEffect::Dropped => format!(
+                "{name}: --texts has no text of {which}, so nothing is dropped for {}",
+                if unknown == 1 { "it" } else { "them" }
+            ),
+        });
     }
     Ok(known)
 }

@@ -23,7 +23,8 @@ use crate::options::{
 use crate::output::{Evidence, Survivor, SurvivorPlace};
 use crate::session::{
     Context, CorpusDocuments, DOCUMENTS_TOGETHER, DocumentTally, MAX_HELD_BYTES, ReadDocument,
-    WorkedDocument, change_store, read_stored_features, resolve_corpus_to_store, spool_sources,
+    TextEffect, WorkedDocument, change_store, read_stored_features, resolve_corpus_to_store,
+    spool_sources,
 };
 use resemblance_corpus::{ContentRule, Corpus, ReadTotals, SourceKind};
 
@@ -147,7 +148,8 @@ fn add_to(context: &Context, arguments: &AddArguments, store: &Store) -> Result<
     if let Some(features) = &mut features {
         let (name, snapshot) = (arguments.store.display(), store.snapshot()?);
         let (texts, options) = (&arguments.texts, &arguments.options);
-        read_stored_features(context, name, &snapshot, texts, options, features)?;
+        let effect = TextEffect::Exact;
+        read_stored_features(context, name, &snapshot, texts, options, effect, features)?;
     }
     let stored = Some(&arguments.stored);
     let (options, content) = (

@@ -244,7 +244,6 @@ fn nothing_is_lost_beyond_the_share_that_may_be() {
         "--lost 0 --policy cluster",
         "--lost 0 --max-bucket 100",
         "--lost 0 --minhash 64",
-        "--lost 0 --against s.rsm",
         "--lost 0 --level line",
     ] {
         let ran = folder.run(&format!("dedup c.jsonl -o wrong.jsonl {wrong}"));
@@ -330,6 +329,8 @@ struct Choices {
     threshold: &'static str,
     empty: &'static str,
     against: bool,
+    /// Whether the store is exact. Otherwise, its texts are given.
+    is_exact: bool,
     has_job: bool,
 }
 
@@ -342,7 +343,7 @@ impl Choices {
             "line,document",
             "paragraph,document",
         ]);
-        let against = lost.is_none() && random.below(3) == 0;
+        let against = random.below(3) == 0;
         let policies = ["first", "representative", "cluster"];
         Self {
             policy: random.pick(&policies[..3 - usize::from(lost.is_some())]),
@@ -352,6 +353,7 @@ impl Choices {
             threshold: random.pick(&["0.5", "0.7", "0.9", "1"]),
             empty: random.pick(&["alike", "distinct"]),
             against,
+            is_exact: lost.is_none() || random.below(2) == 0,
             has_job: !against && level == "document" && random.below(2) == 0,
         }
     }
@@ -366,14 +368,83 @@ impl Choices {
             threshold,
             ..
         } = self;
+        let texts = if self.is_exact {
+            ""
+        } else {
+            "--texts known.jsonl"
+        };
         let rule = match (self.lost, self.against) {
-            (Some(lost), _) => format!("--words 1 --empty {empty} --lost {lost}"),
+            (Some(lost), true) => format!("--against known.rsm {texts} --lost {lost}"),
+            (Some(lost), false) => format!("--words 1 --empty {empty} --lost {lost}"),
             (None, true) => "--against known.rsm".to_owned(),
             (None, false) => format!("{SCHEMA} --empty {empty} --threshold {threshold}"),
         };
         format!(
             "dedup {corpus} -o {output} --policy {policy} --keep {keep} --level {level} {rule} --skip-bad --force"
         )
+    }
+
+    /// True if a document may not be dropped for another one.
+    fn are_apart(&self, likeness: &Likeness<'_>, document: usize, other: usize) -> bool {
+        match self.lost {
+            Some(lost) => !likeness.holds(document, other, lost.parse().unwrap()),
+            None => likeness.similarity(document, other) < Some(self.threshold.parse().unwrap()),
+        }
+    }
+
+    /// Checks the list of rejected candidates: each row is that of documents with these keys which may
+    /// not be dropped for one another, the second of them kept or in the store.
+    fn check_rejected(
+        &self,
+        corpus: &RandomCorpus,
+        known: &[String],
+        kept: &BTreeSet<usize>,
+        list: &str,
+    ) {
+        let texts = corpus.texts(self.level);
+        let words = |text: &String| text.split_whitespace().map(hash).collect();
+        let set = |text: &Option<String>| text.as_ref().map(words).unwrap_or_default();
+        let sets: Sets = texts
+            .iter()
+            .map(set)
+            .chain(known.iter().map(words))
+            .collect();
+        let likeness = Likeness {
+            sets: &sets,
+            are_empty_alike: self.empty == "alike",
+        };
+        // An id that an earlier file has gets the name of its file.
+        let keys = |number: usize| match corpus.records.get(number) {
+            Some(record) => {
+                let id = record.as_ref().map(|record| record["id"].to_string());
+                let file = 1 + usize::from(number >= corpus.records.len() / 2);
+                [id.as_ref().map(|id| format!("c/{file}.jsonl:{id}")), id]
+            }
+            None => {
+                let line = number - corpus.records.len() + 1;
+                [Some(format!("known.jsonl:{line}")), None]
+            }
+        };
+        let with = |name: &serde_json::Value| {
+            let name = name.as_str().map(str::to_owned);
+            (0..sets.len()).filter(move |number| keys(*number).contains(&name))
+        };
+        for row in list.lines() {
+            let found: serde_json::Value = serde_json::from_str(row).unwrap();
+            let fits = |a: usize, b: usize| {
+                let shares = likeness.shares(a, b);
+                let listed = ["held", "covered"].map(|name| found[name].as_f64().unwrap());
+                let differ = |(a, b): (&f64, &f64)| (a - b).abs() > 1e-6;
+                a != b
+                    && a < texts.len()
+                    && (b >= texts.len() || kept.contains(&b))
+                    && self.are_apart(&likeness, a, b)
+                    && !shares.iter().zip(&listed).any(differ)
+            };
+            let mut documents = with(&found["document"]);
+            let is_true = documents.any(|a| with(&found["candidate"]).any(|b| fits(a, b)));
+            assert!(is_true, "{self:?}: {row}");
+        }
     }
 
     /// Returns the documents that are dropped for others of the corpus, and those that are dropped because the
@@ -396,7 +467,7 @@ impl Choices {
         };
         let like_known = |place: usize| {
             let mut known = numbers.len()..all.len();
-            self.against && known.any(|known| likeness.similarity(place, known) >= Some(threshold))
+            self.against && known.any(|known| !self.are_apart(&likeness, place, known))
         };
         let in_store: BTreeSet<usize> = (0..numbers.len())
             .filter(|place| like_known(*place))
@@ -446,14 +517,19 @@ fn check_run(folder: &Folder, choices: &Choices, corpus: &RandomCorpus, known: &
     folder.write("c/2.jsonl", lines[middle..].concat());
     let outputs = "--dropped gone.jsonl --report r.jsonl --annotate annotated.jsonl";
     let job = if choices.has_job { "--job job" } else { "" };
-    let arguments = format!("{} {outputs} {job}", choices.arguments("c", "out.jsonl"));
+    let rejected = match choices.policy {
+        "cluster" => "",
+        _ => "--rejected x.jsonl",
+    };
+    let arguments = choices.arguments("c", "out.jsonl");
+    let arguments = format!("{arguments} {outputs} {rejected} {job}");
     let ran = folder.run(&arguments).expect(0);
     let (dropped, in_store) = choices.expected(corpus, known);
     let texts = corpus.texts(choices.level);
     let (mut kept, mut gone) = (String::new(), String::new());
     let annotated = folder.read_text("annotated.jsonl");
     let mut annotated = annotated.lines();
-    let mut counts = [0; 4];
+    let (mut counts, mut kept_numbers) = ([0; 4], BTreeSet::new());
     for (number, record) in corpus.records.iter().enumerate() {
         let Some(record) = record else {
             counts[2] += 1;
@@ -490,6 +566,7 @@ fn check_run(folder: &Folder, choices: &Choices, corpus: &RandomCorpus, known: &
             (_, None) => 3,
         }] += 1;
         // A dropped document is written as it was read.
+        kept_numbers.extend(is_kept.then_some(number));
         match is_kept {
             true => kept += &format!("{left}\n"),
             false => gone += &format!("{record}\n"),
@@ -511,6 +588,10 @@ fn check_run(folder: &Folder, choices: &Choices, corpus: &RandomCorpus, known: &
     );
     let report = folder.read_text("r.jsonl");
     assert_eq!(report.lines().count(), dropped_count, "{choices:?}");
+    if !rejected.is_empty() {
+        let list = folder.read_text("x.jsonl");
+        choices.check_rejected(corpus, known, &kept_numbers, &list);
+    }
     if choices.has_job {
         // A killed run leaves a part of the files.
         let outputs = ["out.jsonl", "gone.jsonl", "r.jsonl", "annotated.jsonl"];
@@ -560,8 +641,11 @@ fn random_runs_keep_what_the_model_keeps_and_nothing_twice() {
             let Choices {
                 empty, threshold, ..
             } = choices;
+            let exact = if choices.is_exact { "--exact" } else { "" };
+            // All features are kept, so that each one that is shared nominates.
+            let kept = choices.lost.map_or("", |_| "--containment 1 --window 1");
             let build = format!(
-                "build known.rsm known.jsonl {SCHEMA} --exact --empty {empty} --threshold {threshold}"
+                "build known.rsm known.jsonl {SCHEMA} {exact} {kept} --empty {empty} --threshold {threshold}"
             );
             let _ = std::fs::remove_file(folder.path("known.rsm"));
             folder.run(&build).expect(0);

@@ -10,10 +10,9 @@ use resemblance_corpus::verification::FeatureSets;
 
 use crate::failure::{Failure, Result};
 use crate::options::{
-    JoinLimits, JoinOptions, KeepRule, PolicyName, SurvivorOptions, must_use_texts, parse_part,
-    parse_share,
+    JoinLimits, JoinOptions, PolicyName, SurvivorOptions, must_use_texts, parse_part, parse_share,
 };
-use crate::session::{Context, open_to_read, read_stored_features, weighed};
+use crate::session::{Context, TextEffect, open_to_read, read_stored_features, weighed};
 
 /// The unit that is removed if it has appeared before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -112,10 +111,11 @@ pub(crate) struct DedupArguments {
     /// unless its name ends in .csv, .jsonl, .json or .parquet
     #[arg(long, value_name = "OUT")]
     pub(super) report: Option<PathBuf>,
-    /// Write a line for each kept document that a document was compared with and is not near: document, candidate,
+    /// Write a line for each document kept or in the store that a document was compared with and is not near (or that
+    /// lacks too many of its features, with --lost): document, candidate,
     /// similarity, similarity_is, held and covered as in --report, and the reason. Each comparison then runs to its
-    /// end. For exact similarities, --policy first and --keep first
-    #[arg(long, value_name = "OUT", conflicts_with = "lost")]
+    /// end. For exact similarities, or --lost, and any policy but cluster
+    #[arg(long, value_name = "OUT")]
     pub(super) rejected: Option<PathBuf>,
     /// Omit the header line of a report in tsv or csv
     #[arg(long, requires = "report")]
@@ -133,12 +133,13 @@ pub(crate) struct DedupArguments {
     /// Drop a document only if a document that is kept has its features, all but this share of its distinct ones: with
     /// --lost 0 nothing is lost. Similarity plays no part: a short document that is contained in a long one is dropped.
     /// The longer one survives unless each has the features of the other; then --keep decides. All documents are read
-    /// before one is dropped. Needs texts
+    /// before one is dropped. Needs texts. With --against, a document is also dropped if a document of the store has
+    /// its features: the store must be exact, or --texts must give its texts. No document of the store is dropped
     #[arg(
         long,
         value_name = "SHARE",
         value_parser = parse_part,
-        conflicts_with_all = ["against", "texts", "budget", "max_bucket", "threshold", "distance", "by", "margin", "verify"]
+        conflicts_with_all = ["budget", "max_bucket", "threshold", "distance", "by", "margin", "verify"]
     )]
     pub(super) lost: Option<f64>,
     /// Save the results for each file of the corpus in this folder, and reuse those of an interrupted run. The
@@ -296,8 +297,11 @@ impl DedupChoices<'_> {
             None => (join.schema.build(&join.bounds)?, None),
         };
         let has_budget = self.survivors.budget.is_some();
-        let is_exact = join.verify.is_exact(&schema, has_budget)?;
-        must_use_texts(&self.survivors.texts, &schema, is_exact)?;
+        let by_features = join.verify.is_exact(&schema, has_budget)?;
+        must_use_texts(&self.survivors.texts, &schema, by_features)?;
+        // The features of an exact schema are read too where they are compared one way.
+        let needs_features = self.lost.is_some() || self.with_rejected;
+        let is_exact = by_features || needs_features && schema.is_exact();
         if self.lost.is_some() && !is_exact {
             return Err(Failure::usage(
                 "--lost needs the features of documents, and with these options only signatures are kept",
@@ -305,6 +309,9 @@ impl DedupChoices<'_> {
         }
         if self.with_rejected {
             self.must_list_rejected(&schema, is_exact)?;
+        }
+        if needs_features {
+            self.must_know_features(&schema)?;
         }
         Ok(DedupBasis {
             schema,
@@ -315,19 +322,35 @@ impl DedupChoices<'_> {
 
     /// An error if no exact similarity decides on a candidate as soon as it is compared.
     fn must_list_rejected(&self, schema: &Schema, is_exact: bool) -> Result<()> {
-        let is_in_order = self.survivors.policy == PolicyName::First
-            && matches!(self.survivors.keep, KeepRule::First);
-        if !is_in_order {
+        if self.survivors.policy == PolicyName::Cluster {
             return Err(Failure::usage(
-                "--rejected needs --policy first and --keep first, which compare documents as they are read",
-            ));
+                "--rejected does not go with --policy cluster, which does not compare documents that others link",
+            )
+            .with_note("use --policy first or representative"));
         }
-        if !is_exact || self.join_bounds().similarity_floor(schema)? == 0.0 {
+        let has_bound = self.lost.is_some() || self.join_bounds().similarity_floor(schema)? > 0.0;
+        if !is_exact || !has_bound {
             return Err(Failure::usage(
                 "--rejected needs exact similarities that decide, and with these options estimates or distances do",
             ));
         }
         Ok(())
+    }
+
+    /// An error if documents of the other store cannot be compared exactly.
+    fn must_know_features(&self, schema: &Schema) -> Result<()> {
+        let Some(path) = &self.survivors.against else {
+            return Ok(());
+        };
+        if schema.is_exact() || !self.survivors.texts.is_empty() {
+            return Ok(());
+        }
+        let option = self.lost.map_or("--rejected", |_| "--lost");
+        Err(Failure::usage(format!(
+            "{option} compares features, and {} keeps only signatures of its documents",
+            path.display()
+        ))
+        .with_note("--texts CORPUS reads their texts; reband --exact CORPUS makes the store exact"))
     }
 
     /// Reads the corpus for the weights of its features if the options request them. Call it once
@@ -360,13 +383,27 @@ impl DedupChoices<'_> {
         basis: &DedupBasis,
     ) -> Result<Option<Arc<FeatureSets>>> {
         let against = self.survivors.against.as_ref().zip(basis.against.as_ref());
-        let Some(((path, snapshot), mut features)) = against.zip(context.features(basis.is_exact))
+        // An exact store has sets, with which nothing else need be compared.
+        let needs_texts = basis.is_exact && !basis.schema.is_exact();
+        let Some(((path, snapshot), mut features)) = against.zip(context.features(needs_texts))
         else {
             return Ok(None);
         };
         let (name, texts, options) = (path.display(), &self.survivors.texts, &self.join.corpus);
-        let known = read_stored_features(context, name, snapshot, texts, options, &mut features)?;
+        let effect = match self.lost {
+            None => TextEffect::Exact,
+            Some(_) => TextEffect::Dropped,
+        };
+        let known = read_stored_features(
+            context,
+            name,
+            snapshot,
+            texts,
+            options,
+            effect,
+            &mut features,
+        )?;
         // A search without verification compares one of several equal documents.
-        Ok((known > 0).then(|| Arc::new(features)))
+        Ok((known > 0 || self.lost.is_some()).then(|| Arc::new(features)))
     }
 }

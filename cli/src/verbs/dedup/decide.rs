@@ -1,15 +1,18 @@
 //! Decides which documents are kept.
 
-use std::num::NonZeroUsize;
+use std::cell::RefCell;
+use std::num::{NonZeroU64, NonZeroUsize};
 use std::sync::{Arc, OnceLock};
 
 use resemblance::Collected;
 use resemblance::search::Certainty;
 use resemblance::{
-    Document, Error, LoneDocuments, Match, MissedPairs, Novelty, Signature, Snapshot,
+    Bounds, Document, DocumentId, Error, LoneDocuments, Match, MissedPairs, Novelty, Record,
+    Schema, Signature, Snapshot,
 };
 use resemblance_corpus::dedup::{
-    DedupPolicy, Deduplicator, DropRule, Duplicate, FeatureShares, RejectedCandidate, duplicates,
+    ComparedCandidate, DedupPolicy, Deduplicator, DropRule, Duplicate, FeatureShares, StoredSets,
+    duplicates,
 };
 use resemblance_corpus::verification::{FeatureSets, SketchedText};
 
@@ -23,7 +26,7 @@ use crate::session::{
     missed_pairs, must_be_same, prepare_join, print_certainty, print_left_out, print_suspicious,
     temporary_name,
 };
-use resemblance::invariant::{at, bug};
+use resemblance::invariant::{at, at_mut, bug};
 use resemblance_corpus::{Corpus, CorpusDocument, IdRule, ReadTotals};
 
 /// A document that is dropped.
@@ -38,13 +41,11 @@ pub(in crate::verbs) struct DroppedRecord<'d> {
 /// A decision of which there is a report.
 pub(in crate::verbs) enum DecidedRecord<'d> {
     Dropped(DroppedRecord<'d>),
-    /// A document was compared with a kept one and is not near it.
+    /// A document was compared with one that is kept or in the other store, and not dropped for it.
     Rejected {
         /// The key of the document.
         document: &'d [u8],
-        /// The key of the kept one.
-        candidate: &'d [u8],
-        rejected: RejectedCandidate,
+        candidate: &'d Survivor,
     },
 }
 
@@ -87,6 +88,7 @@ pub(in crate::verbs) fn decide(
         is_left_out: false,
         lone: Arc::default(),
         looked_at: None,
+        sets: None,
     };
     let documents = decision.read(job)?;
     let totals = match (choices.survivors.policy, &choices.survivors.keep) {
@@ -123,14 +125,14 @@ impl<'a> StoredPayload<'a> {
     }
 }
 
-/// A document, and the document of the other store that it is most like.
+/// A document, and the document of the other store for which it is dropped.
 struct SketchedDocument {
     sketched: SketchedText,
     /// A hash of its content.
     digest: u64,
-    known: Option<Match>,
-    /// The shares of their features that both have, if these are known.
-    known_shares: Option<FeatureShares>,
+    known: Option<Survivor>,
+    /// The documents of the other store that it was compared with and is not dropped for.
+    rejected: Vec<Survivor>,
     /// The score: documents with higher ones are preferred; `None` without a score.
     score: Option<[f64; 2]>,
     /// True if nothing remains of its text without the parts that have already appeared. Such a
@@ -154,7 +156,7 @@ impl JobValue for SketchedDocument {
             sketched: content.sketched,
             digest: content.digest,
             known: None,
-            known_shares: None,
+            rejected: Vec::new(),
             score: content.score,
             is_emptied: false,
             is_beyond_budget: false,
@@ -193,12 +195,18 @@ struct Decision<'a> {
     lone: Arc<OnceLock<LoneDocuments>>,
     /// The totals of the reading that found them.
     looked_at: Option<ReadTotals>,
+    /// The sets of the other store, if new documents are compared with them.
+    sets: Option<StoredSets>,
 }
 
 impl Decision<'_> {
     fn print_certainty(&self) -> Result<()> {
-        // Without signatures nothing is missed by chance.
-        if self.choices.lost.is_some() {
+        // Without signatures nothing is missed by chance, except in the other store.
+        if let Some(max_lost) = self.choices.lost {
+            if let Some(sets) = &self.sets {
+                self.context
+                    .note(stored_recall(sets, &self.basis.schema, max_lost));
+            }
             return Ok(());
         }
         let (tally, basis) = (&self.tally, self.basis);
@@ -243,7 +251,7 @@ impl Decision<'_> {
                 },
                 digest: document.content.digest(),
                 known: None,
-                known_shares: None,
+                rejected: Vec::new(),
                 score: keep.score(document),
                 is_emptied: document.is_emptied,
                 is_beyond_budget: false,
@@ -252,7 +260,7 @@ impl Decision<'_> {
     }
 
     /// Begins to read the documents, and to look them up in the other store if there is one.
-    fn read(&self, job: Option<Arc<Job>>) -> Result<CorpusDocuments<SketchedDocument>> {
+    fn read(&mut self, job: Option<Arc<Job>>) -> Result<CorpusDocuments<SketchedDocument>> {
         let (context, choices) = (self.context, self.choices);
         // A job keeps what is read for a later run, and a store is asked about each document.
         let is_needed = job.is_some() || self.basis.against.is_some();
@@ -265,32 +273,24 @@ impl Decision<'_> {
                 sketch,
             ));
         };
-        let known_features = choices.known_features(context, self.basis)?;
-        let (bounds, budget) = (choices.join_bounds(), choices.survivors.budget);
+        let features = choices.known_features(context, self.basis)?;
+        let needs_sets = choices.lost.is_some() || choices.with_rejected;
+        let sets = needs_sets.then(|| StoredSets::new(&snapshot, features.clone()));
+        self.sets = sets.transpose()?;
+        let known = KnownDocuments {
+            snapshot,
+            features,
+            sets: self.sets.clone(),
+            lost: choices.lost,
+            lists_rejected: choices.with_rejected,
+            bounds: choices.join_bounds(),
+            budget: choices.survivors.budget,
+        };
         let look_up = move |documents: &[CorpusDocument<'_>]| {
             let mut sketched = documents.iter().map(&sketch).collect::<Result<Vec<_>>>()?;
-            let signature = |document: &SketchedDocument| document.sketched.signature.clone();
-            let signatures: Vec<Signature> = sketched.iter().map(signature).collect();
-            let mut query = snapshot.query(&signatures).bounds(bounds).limit(1);
-            if let Some(budget) = budget {
-                query = query.probe_budget(budget.get());
-            }
-            if let Some(known_features) = &known_features {
-                let sketched = &sketched;
-                query = query.verify(move |index: usize, id| {
-                    let features = &at(sketched, index)?.sketched.features;
-                    known_features.similarity_to(features, id)
-                });
-            }
-            let answers = query.run()?;
-            for (document, answer) in sketched.iter_mut().zip(answers) {
-                document.is_beyond_budget = answer.budget_exceeded().is_some();
-                document.known = answer.into_iter().next();
-                if let Some(known) = &document.known {
-                    let features = known_features.as_deref();
-                    document.known_shares =
-                        shares_with_known(&snapshot, features, &document.sketched, known)?;
-                }
+            match known.lost {
+                Some(max_lost) => known.find_holders(&mut sketched, max_lost)?,
+                None => known.find_near(&mut sketched)?,
             }
             Ok(sketched)
         };
@@ -335,31 +335,19 @@ impl Decision<'_> {
             }))?;
             return Ok(None);
         }
+        for candidate in &sketched.rejected {
+            self.reject(&key, candidate)?;
+        }
         if let Some(known) = &sketched.known {
             self.tally.budget_exceeded += u64::from(sketched.is_beyond_budget);
             self.note(false, true);
-            let place = SurvivorPlace::Store(known.id().get());
-            let known_key = known.key().map(<[u8]>::to_vec);
-            let survivor = Survivor {
-                shares: sketched.known_shares,
-                // A store has no contents to compare with.
-                ..Survivor::from_match(known, place, known_key, self.rule(known)?)
-            };
-            self.drop(number, &key, &survivor)?;
+            self.drop(number, &key, known)?;
             return Ok(None);
         }
         // A lone document has features, though they may not have been read again.
         let is_empty = sketched.sketched.signature.is_empty() && !self.is_lone(number);
         self.tally.empty += u64::from(is_empty);
         Ok(Some((key, sketched)))
-    }
-
-    /// Returns the rule by which a document is near the one that was found for it.
-    fn rule(&self, found: &Match) -> Result<DropRule> {
-        let (bounds, schema) = (self.choices.join_bounds(), &self.basis.schema);
-        let (similarity, is_exact) = (found.similarity(), found.is_exact());
-        let rule = DropRule::of(bounds, schema, similarity, is_exact, found.distance());
-        Ok(rule?)
     }
 
     fn drop(&mut self, number: u64, key: &[u8], survivor: &Survivor) -> Result<()> {
@@ -524,7 +512,10 @@ impl Decision<'_> {
                 }
             };
             while let Some(next) = rejected.next_if(|next| next.document == place) {
-                self.reject(kept, &key, next)?;
+                let candidate = kept.get_id(next.candidate)?;
+                let candidate =
+                    candidate.ok_or_else(|| bug("a document was compared that was not kept"))?;
+                self.reject(&key, &compared_record(&next, &candidate)?)?;
             }
             place += 1;
             let is_beyond_budget =
@@ -534,7 +525,7 @@ impl Decision<'_> {
             match decision.found() {
                 None => self.tally.kept += 1,
                 Some(found) => {
-                    let rule = self.rule(found)?;
+                    let rule = near_rule(self.choices.join_bounds(), &self.basis.schema, found)?;
                     let survivor = kept_survivor(kept, found, rule, &document)?;
                     self.drop(number, &key, &survivor)?;
                 }
@@ -543,20 +534,11 @@ impl Decision<'_> {
         Ok(())
     }
 
-    /// Reports a candidate that is not near a document.
-    fn reject(
-        &mut self,
-        kept: &Deduplicator,
-        key: &[u8],
-        rejected: RejectedCandidate,
-    ) -> Result<()> {
-        let candidate = kept.get_id(rejected.candidate)?;
-        let candidate =
-            candidate.ok_or_else(|| bug("a document was compared that was not kept"))?;
+    /// Reports a document that another one was compared with and not dropped for.
+    fn reject(&mut self, document: &[u8], candidate: &Survivor) -> Result<()> {
         (self.on_drop)(DecidedRecord::Rejected {
-            document: key,
-            candidate: StoredPayload::decode(candidate.payload())?.key,
-            rejected,
+            document,
+            candidate,
         })
     }
 
@@ -614,7 +596,7 @@ impl Decision<'_> {
         };
         let followed = joining.follow(join);
         let mut progress = joining.display("finding duplicates", context.messages.quiet);
-        let duplicates = context.interrupt.while_working(&mut progress, move || {
+        let mut duplicates = context.interrupt.while_working(&mut progress, move || {
             Ok(duplicates(followed, policy, &preference, features)?)
         })?;
         print_left_out(context, duplicates.left_out());
@@ -627,6 +609,17 @@ impl Decision<'_> {
             print_suspicious(context, cluster, Some(stored.key));
         }
         self.tally.budget_exceeded += duplicates.budget_exceeded();
+        for rejected in duplicates.take_rejected() {
+            context.interrupt.check()?;
+            let read = |id| {
+                let record = collected.get_id(id)?;
+                record
+                    .ok_or_else(|| Failure::from(bug("a document was compared that is not there")))
+            };
+            let document = read(DocumentId::new(rejected.document))?;
+            let candidate = compared_record(&rejected, &read(rejected.candidate)?)?;
+            self.reject(StoredPayload::decode(document.payload())?.key, &candidate)?;
+        }
         for duplicate in duplicates {
             context.interrupt.check()?;
             let duplicate = duplicate?;
@@ -644,7 +637,11 @@ impl Decision<'_> {
     fn policy(&self) -> Result<DedupPolicy> {
         let decider = || -> Result<Box<Deduplicator>> {
             let features = self.context.features(self.features.is_some());
-            Ok(Box::new(self.deduplicator()?.verify_exact(features)))
+            let made = self.deduplicator()?.verify_exact(features);
+            Ok(Box::new(match self.choices.with_rejected {
+                true => made.collect_rejected()?,
+                false => made,
+            }))
         };
         if let Some(max_lost) = self.choices.lost {
             let threads = NonZeroUsize::new(self.context.threads);
@@ -653,6 +650,7 @@ impl Decision<'_> {
                 most_first: self.choices.survivors.policy == PolicyName::Representative,
                 threads: threads.ok_or_else(|| bug("no thread"))?,
                 memory_bytes: self.context.corpus_bytes(),
+                with_rejected: self.choices.with_rejected,
             });
         }
         Ok(match self.choices.survivors.policy {
@@ -704,25 +702,172 @@ impl Decision<'_> {
     }
 }
 
-/// Returns the shares of features that a document and the one found in the other store have in
-/// common, if the features of both are known.
-fn shares_with_known(
-    snapshot: &Snapshot,
-    features: Option<&FeatureSets>,
-    document: &SketchedText,
-    known: &Match,
-) -> Result<Option<FeatureShares>> {
-    if let Some(features) = features {
-        return Ok(features.shares_with(&document.features, known)?);
+/// The documents of the other store, with which new ones are compared first.
+struct KnownDocuments {
+    snapshot: Snapshot,
+    /// The features of those whose texts were read.
+    features: Option<Arc<FeatureSets>>,
+    /// The same features or the sets of an exact store, if features decide or rejected candidates
+    /// are listed.
+    sets: Option<StoredSets>,
+    lost: Option<f64>,
+    lists_rejected: bool,
+    bounds: Bounds,
+    budget: Option<NonZeroU64>,
+}
+
+impl KnownDocuments {
+    /// Finds the documents that are near one of the store.
+    fn find_near(&self, documents: &mut [SketchedDocument]) -> Result<()> {
+        let rejected = RefCell::new(Vec::new());
+        let schema = self.snapshot.schema();
+        let floor = self.bounds.similarity_floor(schema)?;
+        let signatures: Vec<Signature> = documents
+            .iter()
+            .map(|document| document.sketched.signature.clone())
+            .collect();
+        let mut query = self
+            .snapshot
+            .query(&signatures)
+            .bounds(self.bounds)
+            .limit(1);
+        if let Some(budget) = self.budget {
+            query = query.probe_budget(budget.get());
+        }
+        let new = &*documents;
+        if let Some(sets) = self.sets.as_ref().filter(|_| self.lists_rejected) {
+            let rejected = &rejected;
+            query = query.verify(move |index, id| {
+                let compared = sets.compare(index, &at(new, index)?.sketched, id)?;
+                let below = compared.filter(|compared| compared.similarity < floor);
+                rejected.borrow_mut().extend(below);
+                Ok(compared.map(|compared| compared.similarity))
+            });
+        } else if let Some(features) = &self.features {
+            query = query.verify(move |index, id| {
+                features.similarity_to(&at(new, index)?.sketched.features, id)
+            });
+        }
+        let answers = query.run()?;
+        for (document, answer) in documents.iter_mut().zip(answers) {
+            document.is_beyond_budget = answer.budget_exceeded().is_some();
+            if let Some(found) = answer.into_iter().next() {
+                let place = SurvivorPlace::Store(found.id().get());
+                let key = found.key().map(<[u8]>::to_vec);
+                let rule = near_rule(self.bounds, schema, &found)?;
+                document.known = Some(Survivor {
+                    shares: self.shares(&document.sketched, &found)?,
+                    // A store has no contents to compare with.
+                    ..Survivor::from_match(&found, place, key, rule)
+                });
+            }
+        }
+        self.note_rejected(documents, rejected.into_inner(), DropRule::Similarity)
     }
-    if document.signature.exact_set().is_none() {
-        return Ok(None);
+
+    /// Finds the documents whose features one of the store has, all but the share that may be lost.
+    fn find_holders(&self, documents: &mut [SketchedDocument], max_lost: f64) -> Result<()> {
+        let sets = self
+            .sets
+            .as_ref()
+            .ok_or_else(|| bug("no sets to compare with"))?;
+        let batch: Vec<_> = documents
+            .iter()
+            .map(|document| &document.sketched)
+            .collect();
+        let answer = sets.holders(&batch, max_lost)?;
+        for (document, found) in documents.iter_mut().zip(&answer.found) {
+            if let Some(found) = found {
+                document.known = Some(self.compared(found, DropRule::Contained)?);
+            }
+        }
+        self.note_rejected(documents, answer.rejected, DropRule::Contained)
     }
-    let stored = snapshot.get_id(known.id())?;
-    let stored = stored.ok_or_else(|| bug("a document was found that is not stored"))?;
-    Ok(FeatureShares::of_signatures(
-        &document.signature,
-        stored.signature(),
+
+    /// Notes the documents of the store that documents were compared with and are not dropped for.
+    fn note_rejected(
+        &self,
+        documents: &mut [SketchedDocument],
+        rejected: Vec<ComparedCandidate>,
+        rule: DropRule,
+    ) -> Result<()> {
+        if self.lists_rejected {
+            for candidate in rejected {
+                let document = at_mut(documents, candidate.document as usize)?;
+                document.rejected.push(self.compared(&candidate, rule)?);
+            }
+        }
+        Ok(())
+    }
+
+    fn compared(&self, found: &ComparedCandidate, rule: DropRule) -> Result<Survivor> {
+        let place = SurvivorPlace::Store(found.candidate.get());
+        let key = self.snapshot.key(found.candidate)?;
+        Ok(Survivor::compared(found, place, key, rule))
+    }
+
+    /// Returns the shares of features that a document and the one found in the store have in common,
+    /// if the features of both are known.
+    fn shares(&self, document: &SketchedText, found: &Match) -> Result<Option<FeatureShares>> {
+        if let Some(features) = &self.features {
+            return Ok(features.shares_with(&document.features, found)?);
+        }
+        let schema = self.snapshot.schema();
+        if !schema.is_exact() {
+            return Ok(None);
+        }
+        let stored = self.snapshot.get_id(found.id())?;
+        let stored = stored.ok_or_else(|| bug("a document was found that is not stored"))?;
+        let (own, stored) = (&document.signature, stored.signature());
+        Ok(FeatureShares::of_signatures(schema, own, stored))
+    }
+}
+
+/// Returns the rule by which a document is near the one that was found for it.
+fn near_rule(bounds: Bounds, schema: &Schema, found: &Match) -> Result<DropRule> {
+    let (similarity, is_exact) = (found.similarity(), found.is_exact());
+    let rule = DropRule::of(bounds, schema, similarity, is_exact, found.distance());
+    Ok(rule?)
+}
+
+/// States how probably a document of the other store is found that has the features of a new one.
+fn stored_recall(sets: &StoredSets, schema: &Schema, max_lost: f64) -> String {
+    let mut found = Vec::new();
+    let chances = [1.0, 1.25, 2.0, 4.0].map(|times| sets.recall(max_lost, times));
+    if let [Some(same), Some(more), Some(twice), Some(four)] = chances {
+        found.push(format!(
+            "by bands with probability {same:.3} if it has as many features, {more:.3} if 1.25 times the number, \
+             {twice:.3} if twice and {four:.3} if four times"
+        ));
+    }
+    let containment = schema.containment();
+    if let Some(units) = containment.and_then(|it| it.min_shared_units()) {
+        found.push(format!(
+            "by kept hashes always if it shares a passage of {units} words, characters or code tokens"
+        ));
+    } else if let Some(scale) = containment.and_then(|it| it.scale()) {
+        found.push(format!(
+            "by kept hashes with probability 1 - (1 - 1 / {scale})^n if it shares n shingles"
+        ));
+    } else {
+        found.push("a store with --containment finds larger ones, too".to_owned());
+    }
+    format!(
+        "a document of the store that has the features of a new one is found {}",
+        found.join("; ")
+    )
+}
+
+/// A kept document that another one was compared with.
+fn compared_record(compared: &ComparedCandidate, candidate: &Record) -> Result<Survivor> {
+    let key = StoredPayload::decode(candidate.payload())?.key.to_vec();
+    let place = SurvivorPlace::Corpus(candidate.stamp());
+    // The rule of the run decided against it.
+    Ok(Survivor::compared(
+        compared,
+        place,
+        Some(key),
+        DropRule::Similarity,
     ))
 }
 

@@ -50,11 +50,17 @@ impl DedupOutputs {
         must_take_columns(arguments, corpus, &basis.schema)?;
         let is_exact = basis.is_exact || basis.schema.is_exact();
         let report = targets.report(&paths, corpus, &basis.schema, is_exact)?;
-        let bound = arguments
-            .choices()
-            .join_bounds()
-            .similarity_floor(&basis.schema)?;
-        let rejected = targets.rejected(&paths, corpus, bound)?;
+        let reason = match arguments.lost {
+            Some(share) => format!("more than {share} lost"),
+            None => {
+                let bounds = arguments.choices().join_bounds();
+                format!(
+                    "similarity below {}",
+                    bounds.similarity_floor(&basis.schema)?
+                )
+            }
+        };
+        let rejected = targets.rejected(&paths, corpus, reason)?;
         // A dry run refuses what could not be written, too.
         let verdicts = DedupVerdicts::new(arguments.verdicts.as_deref(), arguments.force, corpus)?
             .filter(|_| !arguments.dry_run);
@@ -80,11 +86,10 @@ impl DedupOutputs {
             DecidedRecord::Rejected {
                 document,
                 candidate,
-                rejected,
             } => {
                 let report = self.rejected.as_mut();
                 let report = report.ok_or_else(|| bug("candidates were not asked for"))?;
-                return report.row(document, candidate, &rejected);
+                return report.row(document, candidate);
             }
         };
         if let Some((_, sampled)) = &mut self.sampled {
@@ -243,7 +248,7 @@ impl DedupFiles<OutputTarget> {
         &self,
         paths: &DedupPaths<'_>,
         corpus: &Corpus,
-        bound: f64,
+        reason: String,
     ) -> Result<Option<RejectedReport>> {
         let Some(path) = paths.rejected else {
             return Ok(None);
@@ -255,7 +260,7 @@ impl DedupFiles<OutputTarget> {
         for target in targets.into_iter().flatten() {
             target.must_not_meet("the rejected candidates", path, corpus)?;
         }
-        RejectedReport::create(path, paths.force, paths.has_header, bound).map(Some)
+        RejectedReport::create(path, paths.force, paths.has_header, reason).map(Some)
     }
 
     pub(in crate::verbs) fn create(&self, force: bool) -> Result<DedupFiles<Sink>> {

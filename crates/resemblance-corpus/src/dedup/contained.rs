@@ -19,7 +19,7 @@ use resemblance::{DocumentId, Error, Phase, Result, Watch, in_shares};
 
 use crate::dedup::in_order::{Decided, DroppedDocument};
 use crate::dedup::policy::Preference;
-use crate::verification::FeatureSets;
+use crate::verification::{FeatureSets, SetOverlap};
 
 /// The number of holders of a document that are remembered, the preferred ones.
 const MAX_HOLDERS: usize = 64;
@@ -40,6 +40,7 @@ pub(super) struct HolderRule<'a> {
     pub(super) most_first: bool,
     pub(super) threads: NonZeroUsize,
     pub(super) memory_bytes: u64,
+    pub(super) with_rejected: bool,
     pub(super) preference: &'a Preference,
 }
 
@@ -51,11 +52,7 @@ impl HolderRule<'_> {
         features: &FeatureSets,
         watch: &mut Watch<'_>,
     ) -> Result<Decided> {
-        let is_share = (0.0..1.0).contains(&self.max_lost);
-        if !is_share {
-            let expected = "a share of features, at least 0 and below 1";
-            return Err(Error::invalid("max_lost", self.max_lost, expected));
-        }
+        check_lost(self.max_lost)?;
         let mut ids = source.ids()?;
         ids.sort_unstable_by(|a, b| self.preference.compare(*a, *b));
         let mut search = HolderSearch {
@@ -66,9 +63,25 @@ impl HolderRule<'_> {
         };
         search.read(ids)?;
         search.join_equal(source.schema().empty_documents())?;
-        let edges = search.edges(watch)?;
-        search.choose(edges)
+        let mut rejected = Vec::new();
+        let edges = search.edges(&mut rejected, watch)?;
+        search.choose(&edges, &rejected)
     }
+}
+
+/// An error unless this is a share of features that may be lost.
+pub(super) fn check_lost(max_lost: f64) -> Result<()> {
+    if (0.0..1.0).contains(&max_lost) {
+        return Ok(());
+    }
+    let expected = "a share of features, at least 0 and below 1";
+    Err(Error::invalid("max_lost", max_lost, expected))
+}
+
+/// Returns the number of features of a document of this size that its survivor must have.
+pub(super) fn least_held(max_lost: f64, size: usize) -> usize {
+    // A product that rounding lowers still counts as whole: 0.1 of 30 is 3.
+    size - (max_lost * size as f64 + 1e-9) as usize
 }
 
 /// A document. Its number, the index in the list of all, is its place in the order of preference.
@@ -112,10 +125,9 @@ impl<'a> HolderSearch<'a> {
         at(&self.nodes, node as usize)
     }
 
-    /// The number of features that a document of this size may lose.
-    fn may_lose(&self, size: u32) -> u32 {
-        // A product that rounding lowers still counts as whole: 0.1 of 30 is 3.
-        (self.rule.max_lost * f64::from(size) + 1e-9) as u32
+    /// The number of features of a document of this size that a holder has.
+    fn needed(&self, size: u32) -> u32 {
+        least_held(self.rule.max_lost, size as usize) as u32
     }
 
     /// Reads the sizes of all documents, given in the order of preference, and counts their features.
@@ -174,8 +186,9 @@ impl<'a> HolderSearch<'a> {
         Ok(())
     }
 
-    /// Finds who holds whom, sorted, with at most [`MAX_HOLDERS`] holders for each document.
-    fn edges(&self, watch: &mut Watch<'_>) -> Result<Vec<Edge>> {
+    /// Finds who holds whom, sorted, with at most [`MAX_HOLDERS`] holders for each document. If they
+    /// are collected, adds the others that were compared to `rejected`.
+    fn edges(&self, rejected: &mut Vec<Edge>, watch: &mut Watch<'_>) -> Result<Vec<Edge>> {
         let total = self.nodes.len() as u64;
         let max_entries = self.rule.memory_bytes as usize / 2 / ENTRY_BYTES;
         let mut edges = Vec::new();
@@ -197,6 +210,10 @@ impl<'a> HolderSearch<'a> {
                     self.holders(&index, counts, seen, part)
                 })?;
                 for edge in found.into_iter().flatten() {
+                    if edge.shared < self.needed(self.node(edge.held)?.size) {
+                        rejected.push(edge);
+                        continue;
+                    }
                     let count: &mut u8 =
                         at_mut(&mut holder_counts, (edge.held - index.nodes.start) as usize)?;
                     if usize::from(*count) < MAX_HOLDERS {
@@ -211,7 +228,8 @@ impl<'a> HolderSearch<'a> {
         Ok(edges)
     }
 
-    /// Finds the documents of the index that some documents hold. `seen` has, for each document of
+    /// Finds the documents of the index that some documents hold, or all that were compared with them
+    /// if the rejected ones are collected. `seen` has, for each document of
     /// the index, the last one that it was compared with in this thread.
     fn holders(
         &self,
@@ -235,13 +253,14 @@ impl<'a> HolderSearch<'a> {
                     if std::mem::replace(last, holder) == holder || is_full || held == holder {
                         continue;
                     }
-                    let size = self.node(held)?.size;
-                    let needed = size - self.may_lose(size);
+                    let needed = self.needed(self.node(held)?.size);
                     if node.size < needed {
                         continue;
                     }
-                    let shared = shared_from(needed as usize, &self.hashes(held)?, &hashes) as u32;
-                    if shared >= needed {
+                    let with_rejected = self.rule.with_rejected;
+                    let floor = if with_rejected { 0 } else { needed };
+                    let shared = shared_from(floor as usize, &self.hashes(held)?, &hashes) as u32;
+                    if shared >= needed || with_rejected {
                         found.push(Edge {
                             held,
                             holder,
@@ -341,7 +360,7 @@ impl PrefixIndex {
                 continue;
             }
             let mut hashes = search.hashes(number)?.into_owned();
-            let last = search.may_lose(node.size) as usize;
+            let last = (node.size - search.needed(node.size)) as usize;
             hashes.select_nth_unstable_by_key(last, |hash| search.counters.rank(*hash));
             entries.extend(hashes.iter().take(last + 1).map(|hash| Entry {
                 mixed: mixed(*hash),
@@ -384,9 +403,9 @@ impl HolderSearch<'_> {
     /// Decides on a document once all those are decided that hold it and that it does not hold.
     /// These are larger, so each document has its turn. Apart from that, the order is that of
     /// preference.
-    fn choose(&self, edges: Vec<Edge>) -> Result<Decided> {
-        let mut choice = Choice::new(self, &edges)?;
-        let mut one_way = self.one_way(&edges)?;
+    fn choose(&self, edges: &[Edge], rejected: &[Edge]) -> Result<Decided> {
+        let mut choice = Choice::new(self, edges)?;
+        let mut one_way = self.one_way(edges)?;
         for edge in &one_way {
             *at_mut(&mut choice.waiting, edge.held as usize)? += 1;
         }
@@ -397,12 +416,9 @@ impl HolderSearch<'_> {
                 ready.push(choice.turn(number)?);
             }
         }
-        let mut decided = Decided {
-            dropped: Vec::new(),
-            budget_exceeded: 0,
-        };
+        let mut decided = Decided::default();
         while let Some((_, Reverse(number))) = ready.pop() {
-            let held_by = held_by(&edges, number);
+            let held_by = held_by(edges, number);
             let survivor = self.survivor(held_by, &choice.fates)?;
             let is_open = survivor.is_none() && held_by.len() >= MAX_HOLDERS;
             decided.budget_exceeded += u64::from(is_open);
@@ -428,6 +444,18 @@ impl HolderSearch<'_> {
                 });
             }
         }
+        for edge in rejected {
+            if *at(&choice.fates, edge.holder as usize)? == Some(edge.holder) {
+                let (held, holder) = (self.node(edge.held)?, self.node(edge.holder)?);
+                let overlap = SetOverlap {
+                    a: held.size as usize,
+                    b: holder.size as usize,
+                    shared: edge.shared as usize,
+                };
+                let compared = overlap.compared(held.id.get(), holder.id);
+                decided.rejected.push(compared);
+            }
+        }
         Ok(decided)
     }
 
@@ -436,7 +464,7 @@ impl HolderSearch<'_> {
         let mut one_way = Vec::new();
         for edge in edges {
             let size = self.node(edge.holder)?.size;
-            if edge.shared < size - self.may_lose(size) {
+            if edge.shared < self.needed(size) {
                 one_way.push(*edge);
             }
         }
@@ -463,7 +491,7 @@ impl HolderSearch<'_> {
             && held_by.len() >= MAX_HOLDERS
         {
             let size = self.node(edge.held)?.size;
-            let needed = size - self.may_lose(size);
+            let needed = self.needed(size);
             let hashes = self.hashes(edge.held)?;
             others.sort_unstable();
             others.dedup();
@@ -595,6 +623,7 @@ mod tests {
             most_first,
             threads: NonZeroUsize::new(threads).unwrap(),
             memory_bytes,
+            with_rejected: false,
         }
     }
 

@@ -12,7 +12,7 @@ use resemblance::{
     Record, Result, Schema, Sketcher, Store, StoreOptions,
 };
 
-use crate::dedup::evidence::{FeatureShares, RejectedCandidate, RejectedCandidates};
+use crate::dedup::evidence::{ComparedCandidate, FeatureShares, RejectedCandidates};
 use crate::verification::{FeatureSets, SetOverlap, SketchedText, signatures_of};
 
 /// Decides which documents of a stream to keep: a document is kept unless it is near one that was
@@ -251,7 +251,7 @@ impl Deduplicator {
     /// }
     /// # Ok::<(), resemblance::Error>(())
     /// ```
-    pub fn take_rejected(&mut self) -> Vec<RejectedCandidate> {
+    pub fn take_rejected(&mut self) -> Vec<ComparedCandidate> {
         let rejected = self.rejected.as_mut();
         rejected.map_or_else(Vec::new, |rejected| std::mem::take(&mut rejected.found))
     }
@@ -362,12 +362,14 @@ impl Deduplicator {
         if let Some(features) = &self.features {
             return features.shares_with(&document.features, found);
         }
-        if document.signature.exact_set().is_none() {
+        let schema = self.kept.schema();
+        if !schema.is_exact() {
             return Ok(None);
         }
         let survivor = self.get_id(found.id())?;
         let survivor = survivor.or_bug("a document was found that was not kept")?;
         Ok(FeatureShares::of_signatures(
+            schema,
             &document.signature,
             survivor.signature(),
         ))
@@ -423,7 +425,7 @@ impl Deduplicator {
             .insert_if_new(document, signature, bounds, verify)?;
         if let (Some(rejected), Some(below)) = (&mut self.rejected, below) {
             for (candidate, overlap) in below.into_inner() {
-                rejected.found.push(overlap.rejected(0, candidate));
+                rejected.found.push(overlap.compared(0, candidate));
             }
             rejected.sort();
         }

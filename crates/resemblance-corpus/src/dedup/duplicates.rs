@@ -8,7 +8,7 @@ use resemblance::search::{JoinedDocuments, LeftOut, SuspiciousCluster};
 use resemblance::{Bounds, Clusters, DocumentId, Error, Join, Record, Result};
 
 use crate::dedup::contained::HolderRule;
-use crate::dedup::evidence::{DropRule, FeatureShares};
+use crate::dedup::evidence::{ComparedCandidate, DropRule, FeatureShares};
 use crate::dedup::in_order::{Decided, DroppedDocument, InOrder, count_neighbours};
 use crate::dedup::policy::{DedupPolicy, Preference};
 use crate::verification::{FeatureSets, verify_exact};
@@ -72,6 +72,7 @@ pub struct Duplicates {
     /// The bounds by which documents are near, or `None` if their features decide.
     bounds: Option<Bounds>,
     dropped: vec::IntoIter<DroppedDocument>,
+    rejected: Vec<ComparedCandidate>,
     left_out: LeftOut,
     suspicious: Vec<SuspiciousCluster>,
     budget_exceeded: u64,
@@ -122,6 +123,7 @@ pub fn duplicates(
             most_first,
             threads,
             memory_bytes,
+            with_rejected,
         } => {
             let Some(features) = features else {
                 let expected = "the features of all documents, which this policy compares";
@@ -132,6 +134,7 @@ pub fn duplicates(
                 most_first,
                 threads,
                 memory_bytes,
+                with_rejected,
                 preference,
             };
             let (_, watch) = join.into_pairs();
@@ -188,7 +191,7 @@ fn all_but_one(
             Some(bounds),
             Decided {
                 dropped,
-                budget_exceeded: 0,
+                ..Decided::default()
             },
         )
     })
@@ -203,11 +206,15 @@ impl Duplicates {
     ) -> Self {
         // A report reads the corpus once, in this order.
         decided.dropped.sort_unstable();
+        decided
+            .rejected
+            .sort_unstable_by_key(|it| (it.document, it.candidate));
         Self {
             source,
             features,
             bounds,
             dropped: decided.dropped.into_iter(),
+            rejected: decided.rejected,
             left_out: LeftOut::default(),
             suspicious: Vec::new(),
             budget_exceeded: decided.budget_exceeded,
@@ -237,6 +244,40 @@ impl Duplicates {
         self.budget_exceeded
     }
 
+    /// Returns the kept documents that were compared with others and do not meet the rule, in the
+    /// order of those and then in theirs, if the policy collects them: with
+    /// [`Deduplicator::collect_rejected`](super::Deduplicator::collect_rejected), or with the field
+    /// of [`DedupPolicy::Contained`]. They take 48 bytes of memory each.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?)?;
+    /// use resemblance_corpus::dedup::{DedupPolicy, Preference, duplicates};
+    /// use resemblance_corpus::verification::FeatureSets;
+    /// let mut features = FeatureSets::new(std::env::temp_dir());
+    /// for text in ["a b c d", "a b c e"] {
+    ///     let id = store.insert(text, &store.sketch_text(text)?)?;
+    ///     features.put(id, store.sketcher().feature_hashes(text)?)?;
+    /// }
+    /// let policy = DedupPolicy::Contained {
+    ///     max_lost: 0.0,
+    ///     most_first: false,
+    ///     threads: std::num::NonZeroUsize::MIN,
+    ///     memory_bytes: 1 << 20,
+    ///     with_rejected: true,
+    /// };
+    /// let (join, features) = (store.snapshot()?.clusters(), Some(features.into()));
+    /// let mut found = duplicates(join, policy, &Preference::Earliest, features)?;
+    /// for rejected in found.take_rejected() {
+    ///     assert_eq!(rejected.shares.held, 0.75); // and a quarter would be lost
+    /// }
+    /// assert_eq!(found.count(), 0);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn take_rejected(&mut self) -> Vec<ComparedCandidate> {
+        std::mem::take(&mut self.rejected)
+    }
+
     /// Returns the clusters that are implausibly large. There are none unless the policy searches
     /// for clusters.
     #[must_use]
@@ -258,7 +299,7 @@ impl Duplicates {
         let (a, b) = (document.signature(), survivor.signature());
         let shares = match overlap {
             Some(overlap) => Some(FeatureShares::from(overlap)),
-            None => FeatureShares::of_signatures(a, b),
+            None => FeatureShares::of_signatures(self.source.schema(), a, b),
         };
         let estimate = a.minhash().map(|_| a.jaccard(b)).transpose()?;
         let distance = a.fingerprint().map(|_| a.hamming(b)).transpose()?;
@@ -292,13 +333,13 @@ impl Iterator for Duplicates {
 #[cfg(test)]
 mod tests {
     use std::cmp::Reverse;
-    use std::collections::BTreeMap;
+    use std::collections::{BTreeMap, BTreeSet};
     use std::num::NonZeroUsize;
 
     use super::*;
     use crate::dedup::Deduplicator;
     use crate::sample::{Random, trials};
-    use crate::survivors::{Dropped, Likeness, Sets, families};
+    use crate::survivors::{Dropped, Likeness, Sets, excerpts, families};
     use crate::verification::SketchedText;
     use resemblance::schema::EmptyDocuments;
     use resemblance::{
@@ -352,7 +393,11 @@ mod tests {
             let folder = std::env::temp_dir();
             let made = Deduplicator::create(&folder, self.schema(), &StoreOptions::new()).unwrap();
             let made = made.verify_exact(self.features()).threads(self.threads);
-            made.memory_bytes(self.memory_bytes)
+            let made = made.memory_bytes(self.memory_bytes);
+            match self.is_exact {
+                true => made.collect_rejected().unwrap(),
+                false => made,
+            }
         }
 
         fn policy(&self, rule: Rule) -> DedupPolicy {
@@ -368,6 +413,7 @@ mod tests {
                     most_first,
                     threads: self.threads,
                     memory_bytes: self.memory_bytes,
+                    with_rejected: true,
                 },
             }
         }
@@ -418,22 +464,62 @@ mod tests {
             if let Some(features) = &mut features {
                 features.flush().unwrap();
             }
-            let found = duplicates(join, self.policy(rule), preference, features.map(Arc::new));
+            let features = features.map(Arc::new);
+            let mut found = duplicates(join, self.policy(rule), preference, features).unwrap();
+            let rejected = found.take_rejected();
             let place = |record: &Record| usize::try_from(record.id().get()).unwrap();
-            let pairs = found.unwrap().map(|duplicate| {
+            let pairs = found.map(|duplicate| {
                 let duplicate = duplicate.unwrap();
                 assert_eq!(duplicate.is_exact, self.is_exact);
                 (place(&duplicate.document), place(&duplicate.survivor))
             });
-            pairs.collect()
+            let dropped = pairs.collect();
+            self.check_rejected(sets, rule, &dropped, &rejected);
+            dropped
+        }
+
+        /// Those that were kept apart do not meet the rule, and the candidates are kept.
+        fn check_rejected(
+            &self,
+            sets: &Sets,
+            rule: Rule,
+            dropped: &BTreeMap<usize, usize>,
+            rejected: &[ComparedCandidate],
+        ) {
+            let likeness = self.likeness(sets);
+            let mut listed = BTreeSet::new();
+            for found in rejected {
+                let (a, b) = (found.document as usize, found.candidate.get() as usize);
+                assert!(listed.insert((a, b)) && a != b, "{self:?} {rule:?}: twice");
+                assert!(!dropped.contains_key(&b) && dropped.get(&a) != Some(&b));
+                let united = sets[a].union(&sets[b]).count();
+                let shared = sets[a].intersection(&sets[b]).count();
+                assert_eq!(found.similarity, shared as f64 / united.max(1) as f64);
+                let shares = [found.shares.held, found.shares.covered];
+                assert_eq!(shares, likeness.shares(a, b));
+                assert!(
+                    match rule {
+                        Rule::Contained { max_lost, .. } => !likeness.holds(a, b, max_lost),
+                        _ => found.similarity < self.threshold,
+                    },
+                    "{self:?} {rule:?}: {found:?}"
+                );
+            }
+            // Estimates are not evidence, and clusters do not compare all.
+            let lists = self.is_exact && !matches!(rule, Rule::Cluster);
+            assert!(lists || rejected.is_empty());
+        }
+
+        fn likeness<'s>(&self, sets: &'s Sets) -> Likeness<'s> {
+            Likeness {
+                sets,
+                are_empty_alike: self.empty == EmptyDocuments::Alike,
+            }
         }
 
         /// Returns the documents that the policy drops by its description.
         fn expected(&self, sets: &Sets, rule: Rule, order: &[usize]) -> Dropped {
-            let likeness = Likeness {
-                sets,
-                are_empty_alike: self.empty == EmptyDocuments::Alike,
-            };
+            let likeness = self.likeness(sets);
             let graph = likeness.graph(self.threshold);
             match rule {
                 Rule::First => graph.greedy(order),
@@ -507,7 +593,10 @@ mod tests {
     fn policies_drop_what_they_describe_and_leave_nothing_to_drop() {
         let (mut random, mut drops) = (Random(29), [0; 5]);
         for round in 0..trials(12, 200) {
-            let sets = families(&mut random, 45);
+            let sets = match round % 4 {
+                3 => excerpts(&mut random),
+                _ => families(&mut random, 45),
+            };
             let case = Case::random(&mut random);
             let scores: Vec<f64> = sets.iter().map(|_| random.below(4) as f64).collect();
             let mut order: Vec<usize> = (0..sets.len()).collect();

@@ -1,7 +1,8 @@
 //! Evidence for decisions: the rule that decided, and what two documents have in common.
 
-use resemblance::exact::shared_from;
 use resemblance::{Bounds, DocumentId, Family, Result, Schema, Signature};
+
+use crate::verification::SetOverlap;
 
 /// The rule by which a document is dropped for its survivor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,25 +103,39 @@ impl FeatureShares {
         Self::new(dropped, survivor, shared.round() as usize)
     }
 
-    /// Returns the shares of two documents whose signatures have exact sets; `None` of others.
+    /// Returns the shares of two documents of an exact schema, by their sets; `None` of others.
     #[must_use]
-    pub fn of_signatures(dropped: &Signature, survivor: &Signature) -> Option<Self> {
-        let (dropped, survivor) = (dropped.exact_set()?, survivor.exact_set()?);
-        let (dropped, survivor) = (dropped.hashes(), survivor.hashes());
-        let shared = shared_from(0, dropped, survivor);
-        Some(Self::new(dropped.len(), survivor.len(), shared))
+    pub fn of_signatures(
+        schema: &Schema,
+        dropped: &Signature,
+        survivor: &Signature,
+    ) -> Option<Self> {
+        let (dropped, survivor) = (
+            exact_hashes(schema, dropped)?,
+            exact_hashes(schema, survivor)?,
+        );
+        Some(SetOverlap::of(dropped, survivor).into())
     }
 }
 
-/// A kept document that was compared with another one and is not near it.
+/// Returns the hashes of all features of a document, if the schema is exact.
+pub(crate) fn exact_hashes<'s>(schema: &Schema, signature: &'s Signature) -> Option<&'s [u64]> {
+    match signature.exact_set() {
+        Some(set) => Some(set.hashes()),
+        // Hashes that containment keeps of all features are not kept twice.
+        None => signature.kept_hashes().filter(|_| schema.is_exact()),
+    }
+}
+
+/// A kept document or one of a store that was compared with another document, exactly.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct RejectedCandidate {
-    /// The index of the document in its batch.
-    pub document: usize,
-    /// The kept document.
+pub struct ComparedCandidate {
+    /// The index of the document in its batch. If all documents are decided together, its id.
+    pub document: u64,
+    /// The kept or stored document.
     pub candidate: DocumentId,
-    /// Their exact Jaccard similarity, which is below the bound.
+    /// Their exact Jaccard similarity.
     pub similarity: f64,
     /// The shares of their features that both have. `held` is that of the document.
     pub shares: FeatureShares,
@@ -130,7 +145,7 @@ pub struct RejectedCandidate {
 pub(crate) struct RejectedCandidates {
     /// Similarities below this one are rejected.
     pub(crate) bound: f64,
-    pub(crate) found: Vec<RejectedCandidate>,
+    pub(crate) found: Vec<ComparedCandidate>,
 }
 
 impl RejectedCandidates {
@@ -295,7 +310,7 @@ mod tests {
                 }
                 for found in stream.take_rejected() {
                     let stored = stream.get_id(found.candidate).unwrap().unwrap();
-                    let (a, b) = (first + found.document, stored.stamp() as usize);
+                    let (a, b) = (first + found.document as usize, stored.stamp() as usize);
                     let (similarity, shares) = by_brute_force(&sets[a], &sets[b]);
                     assert!(b < a && similarity < 0.9);
                     assert_eq!((found.similarity, found.shares), (similarity, shares));

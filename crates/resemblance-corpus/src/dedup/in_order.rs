@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use resemblance::invariant::{OrBug, at_mut};
+use resemblance::invariant::{OrBug, at, at_mut};
 use resemblance::search::{JoinedDocuments, LeftOut};
 use resemblance::{Bounds, Document, DocumentId, Error, Join, Pairs, Phase, Result, Watch};
 
 use crate::dedup::deduplicator::Deduplicator;
+use crate::dedup::evidence::ComparedCandidate;
 use crate::dedup::policy::Preference;
 use crate::verification::{FeatureSets, SketchedText};
 
@@ -21,8 +22,11 @@ pub(super) struct DroppedDocument {
 }
 
 /// The documents to remove, in the order of the decisions.
+#[derive(Default)]
 pub(super) struct Decided {
     pub(super) dropped: Vec<DroppedDocument>,
+    /// The candidates that were compared and kept apart, if they are collected.
+    pub(super) rejected: Vec<ComparedCandidate>,
     /// The number of documents that were compared with only some of their candidates.
     pub(super) budget_exceeded: u64,
 }
@@ -80,10 +84,7 @@ impl<'f> InOrder<'f> {
             by_count.then_with(|| preference.compare(*a, *b))
         });
         let total = ids.len() as u64;
-        let mut decided = Decided {
-            dropped: Vec::new(),
-            budget_exceeded: 0,
-        };
+        let mut decided = Decided::default();
         for (number, piece) in (0..).zip(ids.chunks(DECIDED_TOGETHER)) {
             let done = number * DECIDED_TOGETHER as u64;
             watch.report(Phase::DecidingDocuments, done, total)?;
@@ -108,9 +109,11 @@ impl<'f> InOrder<'f> {
         if self.bounds == Bounds::new() {
             let documents: Vec<_> = documents.collect();
             decisions = self.deduplicator.decide_many(&documents)?;
+            self.take_rejected(&sketched, decided)?;
         } else {
-            for (document, text) in documents {
+            for (index, (document, text)) in documents.enumerate() {
                 decisions.push(self.deduplicator.decide(document, text, self.bounds)?);
+                self.take_rejected(sketched.get(index..).unwrap_or(&[]), decided)?;
             }
         }
         for ((id, _), decision) in sketched.iter().zip(decisions) {
@@ -123,6 +126,25 @@ impl<'f> InOrder<'f> {
                     survivor: DocumentId::new(survivor.stamp()),
                 });
             }
+        }
+        Ok(())
+    }
+
+    /// Takes the candidates that were rejected for documents that were just decided.
+    fn take_rejected(
+        &mut self,
+        documents: &[(DocumentId, SketchedText)],
+        decided: &mut Decided,
+    ) -> Result<()> {
+        for found in self.deduplicator.take_rejected() {
+            let (id, _) = at(documents, found.document as usize)?;
+            let kept = self.deduplicator.get_id(found.candidate)?;
+            let kept = kept.or_bug("a document was compared that was not kept")?;
+            decided.rejected.push(ComparedCandidate {
+                document: id.get(),
+                candidate: DocumentId::new(kept.stamp()),
+                ..found
+            });
         }
         Ok(())
     }

@@ -14,11 +14,13 @@ mod in_order;
 mod policy;
 mod repeats;
 mod review;
+mod stored;
 
 pub use deduplicator::Deduplicator;
 pub use duplicates::{Duplicate, Duplicates, duplicates};
 pub(crate) use evidence::RejectedCandidates;
-pub use evidence::{DropRule, FeatureShares, RejectedCandidate};
+pub use evidence::{ComparedCandidate, DropRule, FeatureShares};
 pub use policy::{DedupPolicy, Preference};
 pub use repeats::{RepeatedParts, TextPart, TextParts, Trimmed};
 pub use review::{ReviewSample, ReviewSide};
+pub use stored::{StoredHolders, StoredSets};

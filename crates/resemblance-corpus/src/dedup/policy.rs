@@ -73,6 +73,10 @@ pub enum DedupPolicy {
         /// The memory for the index of features, in bytes. If it does not suffice, all features are
         /// read several times.
         memory_bytes: u64,
+        /// Collect the kept documents that are compared with a document and do not hold it, for
+        /// [`Duplicates::take_rejected`](super::Duplicates::take_rejected). Every comparison then
+        /// runs to its end.
+        with_rejected: bool,
     },
 }
 

@@ -12,7 +12,7 @@ use resemblance::exact::{jaccard_from, jaccard_of_sorted, shared_from};
 use resemblance::invariant::OrBug;
 use resemblance::{DocumentId, Error, Match, Result};
 
-use crate::dedup::{FeatureShares, RejectedCandidate};
+use crate::dedup::{ComparedCandidate, FeatureShares};
 
 /// The default memory for features.
 const DEFAULT_MEMORY_BYTES: u64 = 64 << 20;
@@ -83,9 +83,9 @@ impl From<SetOverlap> for FeatureShares {
 }
 
 impl SetOverlap {
-    /// Returns the rejection of a kept document that a document of a batch was compared with.
-    pub(crate) fn rejected(self, document: usize, candidate: DocumentId) -> RejectedCandidate {
-        RejectedCandidate {
+    /// Returns the evidence of the comparison of a document with a candidate.
+    pub(crate) fn compared(self, document: u64, candidate: DocumentId) -> ComparedCandidate {
+        ComparedCandidate {
             document,
             candidate,
             similarity: self.similarity(),

@@ -225,7 +225,9 @@ impl FeatureSets {
                     Earlier::Stored(id) => id,
                     Earlier::OfBatch(other) => at(&novelties, other)?.id(),
                 };
-                rejected.found.push(overlap.rejected(document, candidate));
+                rejected
+                    .found
+                    .push(overlap.compared(document as u64, candidate));
             }
             rejected.sort();
         }
