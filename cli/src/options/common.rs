@@ -1,7 +1,9 @@
 //! The options that every verb takes, and the forms of keys and sizes on the command line.
 
 use std::ffi::{OsStr, OsString};
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
@@ -103,12 +105,31 @@ fn parse_wait(text: &str) -> Result<Duration, String> {
 
 /// A key on the command line.
 pub(crate) fn parse_key(key: &OsStr, is_escaped: bool) -> Result<PrintedKey> {
-    let bytes = key.as_encoded_bytes();
+    parse_key_bytes(key.as_encoded_bytes(), is_escaped)
+}
+
+fn parse_key_bytes(key: &[u8], is_escaped: bool) -> Result<PrintedKey> {
     if !is_escaped {
-        return Ok(PrintedKey::Key(bytes.to_vec()));
+        return Ok(PrintedKey::Key(key.to_vec()));
     }
-    escape::parse(bytes)
-        .map_err(|reason| Failure::usage(format!("key {}: {reason}", key.to_string_lossy())))
+    escape::parse(key)
+        .map_err(|reason| Failure::usage(format!("key {}: {reason}", String::from_utf8_lossy(key))))
+}
+
+/// The keys in the lines of a file, or of standard input if the path is `-`. Empty lines are
+/// passed over.
+pub(crate) fn read_keys(path: &Path, are_escaped: bool) -> Result<Vec<PrintedKey>> {
+    let mut bytes = Vec::new();
+    let read = match path.as_os_str() == "-" {
+        true => std::io::stdin().lock().read_to_end(&mut bytes),
+        false => File::open(path).and_then(|mut file| file.read_to_end(&mut bytes)),
+    };
+    read.map_err(|error| Failure::bad_input(format!("{}: {error}", path.display())))?;
+    let lines = bytes.split(|byte| *byte == b'\n');
+    lines
+        .filter(|line| !line.is_empty())
+        .map(|line| parse_key_bytes(line, are_escaped))
+        .collect()
 }
 
 /// Several keys on the command line.

@@ -210,25 +210,28 @@ pub(crate) fn parse_stamp(text: &str) -> Result<u64, String> {
     })
 }
 
-/// The stamp before which documents are old: a stamp, or as long ago as `14d`.
+/// The stamp before which documents are old: a stamp, or as long ago as `14d`. A month has 30 days
+/// here, and a year 365.
 pub(crate) fn parse_age(text: &str) -> Result<u64, String> {
     let units = [
-        ('s', 1),
-        ('m', 60),
-        ('h', 3_600),
-        ('d', 86_400),
-        ('w', 604_800),
+        ("s", 1),
+        ("m", 60),
+        ("h", 3_600),
+        ("d", 86_400),
+        ("w", 604_800),
+        ("mo", 30 * 86_400),
+        ("y", 365 * 86_400),
     ];
     let age = units.iter().find_map(|(unit, seconds)| {
-        let count: u64 = text.strip_suffix(*unit)?.parse().ok()?;
+        let count: u64 = text.strip_suffix(unit)?.parse().ok()?;
         count.checked_mul(*seconds)
     });
     match age {
         // A time before 1970 counts as 0.
         Some(age) => Ok(now().saturating_sub(age)),
         None => parse_stamp(text).map_err(|_| {
-            "expected an age such as 14d (s, m, h, d, w), a stamp, or a time such as \
-             2026-01-31T08:00:00Z"
+            "expected an age such as 14d (s, m, h, d, w, mo, y), a stamp, or a time such \
+             as 2026-01-31T08:00:00Z"
                 .into()
         }),
     }
@@ -252,7 +255,9 @@ mod tests {
         assert_eq!(parse_age("99999999999w"), Ok(0));
         let week = parse_age("1w").unwrap();
         assert!(now() - 604_800 - week <= 1);
-        for wrong in ["", "-1", "d", "14 d", "14y", "yesterday"] {
+        let months = parse_age("1y").unwrap() + 335 * 86_400 - parse_age("1mo").unwrap();
+        assert!(months <= 1, "{months}");
+        for wrong in ["", "-1", "d", "14 d", "14years", "yesterday"] {
             assert!(parse_stamp(wrong).is_err(), "{wrong}");
             assert!(parse_age(wrong).is_err(), "{wrong}");
         }

@@ -17,7 +17,7 @@ pub(crate) struct FilterOptions {
     /// Only documents whose key begins with these bytes
     #[arg(long, value_name = "PREFIX")]
     prefix: Option<OsString>,
-    /// Only documents whose stamps are smaller than this age such as 14d (s, m, h, d, w), stamp, or time such as
+    /// Only documents whose stamps are smaller than this age such as 14d (s, m, h, d, w, mo, y), stamp, or time such as
     /// 2026-01-31T08:00:00Z
     #[arg(long, value_name = "AGE|STAMP", value_parser = parse_age)]
     older_than: Option<u64>,

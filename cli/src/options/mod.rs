@@ -15,7 +15,7 @@ mod text;
 mod verify;
 
 pub(crate) use bounds::{BoundOptions, ByOptions, JoinLimits, PassageOptions};
-pub(crate) use common::{CommonOptions, parse_key, parse_keys, parse_seconds};
+pub(crate) use common::{CommonOptions, parse_key, parse_keys, parse_seconds, read_keys};
 pub(crate) use corpus::{CorpusOptions, StoredOptions, now, parse_age, parse_stamp};
 pub(crate) use difference::differing_options;
 pub(crate) use filter::FilterOptions;

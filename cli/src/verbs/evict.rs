@@ -30,7 +30,7 @@ Examples:
 pub(crate) struct EvictArguments {
     /// The store
     pub(crate) store: PathBuf,
-    /// Remove the documents whose stamps are smaller than this age such as 14d (s, m, h, d, w), stamp, or time such as
+    /// Remove the documents whose stamps are smaller than this age such as 14d (s, m, h, d, w, mo, y), stamp, or time such as
     /// 2026-01-31T08:00:00Z
     #[arg(long, value_name = "AGE|STAMP", value_parser = parse_age)]
     older_than: Option<u64>,

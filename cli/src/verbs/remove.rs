@@ -7,7 +7,7 @@ use clap::Args;
 use resemblance::{DocumentId, Filter, Store};
 
 use crate::failure::{Failure, Outcome, Result};
-use crate::options::{parse_key, parse_keys};
+use crate::options::{parse_key, parse_keys, read_keys};
 use crate::output::escape::PrintedKey;
 use crate::session::{Context, change_each, change_store, open_to_read};
 
@@ -20,17 +20,21 @@ use crate::session::{Context, change_each, change_store, open_to_read};
 Examples:
   resemblance remove seen.rsm https://example.org/ https://example.net/
   resemblance remove seen.rsm --prefix https://example.org/
+  resemblance list seen.rsm --newer-than 1h --no-header | cut -f1 | resemblance remove seen.rsm --escaped --from -
   resemblance remove seen.rsm --escaped '\\#17'")]
 pub(crate) struct RemoveArguments {
     /// The store
     pub(crate) store: PathBuf,
     /// Keys as bytes; after -- if one begins with -
     #[arg(
-        required_unless_present = "prefix",
+        required_unless_present_any = ["prefix", "from"],
         conflicts_with = "prefix",
         value_name = "KEY"
     )]
     keys: Vec<OsString>,
+    /// Also remove the documents with the keys in this file, one per line; - is standard input
+    #[arg(long, value_name = "FILE", conflicts_with = "prefix")]
+    from: Option<PathBuf>,
     /// The keys, or the prefix, are given as results print them, with escapes; keys also as \#ID
     #[arg(short, long)]
     escaped: bool,
@@ -49,7 +53,10 @@ pub(crate) fn remove(context: &Context, arguments: &RemoveArguments) -> Result<O
     if let Some(prefix) = &arguments.prefix {
         return remove_prefix(context, arguments, prefix);
     }
-    let keys = parse_keys(&arguments.keys, arguments.escaped)?;
+    let mut keys = parse_keys(&arguments.keys, arguments.escaped)?;
+    if let Some(path) = &arguments.from {
+        keys.extend(read_keys(path, arguments.escaped)?);
+    }
     let (removed, missing) =
         change_each(
             context,
