@@ -29,8 +29,15 @@ pub(crate) type FilterTable = TableDefinition<'static, &'static [u8; 10], &'stat
 pub(crate) const META: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("meta");
 pub(crate) const DOCUMENTS: RowTable = TableDefinition::new("documents");
 pub(crate) const PAYLOADS: RowTable = TableDefinition::new("payloads");
-/// The table of exact stores. All other tables are in every store.
+/// The table of exact stores.
 pub(crate) const SETS: RowTable = TableDefinition::new("sets");
+/// Edges of the clusters that a store keeps: in each direction, from the lower key to the upper.
+pub(crate) const FOREST: TableDefinition<'static, &[u8; 16], &[u8]> =
+    TableDefinition::new("forest");
+/// The cluster of each document that is in one.
+pub(crate) const MEMBERS: RowTable = TableDefinition::new("members");
+/// The state of each cluster that there ever was.
+pub(crate) const CLUSTERS: RowTable = TableDefinition::new("clusters");
 pub(crate) const LANES: TableDefinition<'static, u16, &[u8]> = TableDefinition::new("lanes");
 pub(crate) const RUNS: TableDefinition<'static, u32, &[u8]> = TableDefinition::new("runs");
 pub(crate) const DEAD: RowTable = TableDefinition::new("dead");
@@ -83,6 +90,9 @@ macro_rules! for_each_table {
             META LANES RUNS DOCUMENTS PAYLOADS DEAD EQUAL KEYS BANDS PERMUTED FILTERS);
         if $schema.has_sets() {
             for_each_table!(@ $table => $work, SETS);
+        }
+        if $schema.clusters().is_some() {
+            for_each_table!(@ $table => $work, FOREST MEMBERS CLUSTERS);
         }
     };
     (@ $table:ident => $work:expr, $($definition:ident)+) => {$(

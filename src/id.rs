@@ -1,4 +1,4 @@
-//! Document identifiers.
+//! Identifiers of documents and clusters.
 
 use std::fmt;
 
@@ -29,6 +29,39 @@ impl DocumentId {
     #[must_use]
     pub const fn get(self) -> u64 {
         self.0
+    }
+}
+
+/// The number that a store gives a cluster that it keeps.
+///
+/// Numbers start at 0 and are never reused. A cluster that is united with a larger one gets the
+/// number of that one, and its former number leads to the same cluster from then on.
+///
+/// ```
+/// use resemblance::ClusterId;
+/// assert_eq!(ClusterId::new(3).get(), 3);
+/// assert_eq!(ClusterId::new(4711).to_string(), "4711");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ClusterId(u64);
+
+impl ClusterId {
+    /// Creates the id with this number.
+    #[must_use]
+    pub const fn new(number: u64) -> Self {
+        Self(number)
+    }
+
+    /// Returns the number.
+    #[must_use]
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+}
+
+impl fmt::Display for ClusterId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
     }
 }
 

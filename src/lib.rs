@@ -102,6 +102,7 @@
 //! tool is a separate package, `resemblance-cli`, with `languages`.
 
 mod build;
+mod clusters;
 mod engine;
 mod error;
 mod format;
@@ -139,7 +140,7 @@ pub use build::{BulkBuild, BulkOptions, DuplicateKeys};
 pub use engine::{Access, Files};
 pub use error::{Error, Result};
 pub use group_commit::{Closed, Queue, Ticket};
-pub use id::DocumentId;
+pub use id::{ClusterId, DocumentId};
 pub use join::{Clusters, Join, Pair, Pairs};
 #[doc(hidden)]
 pub use join::{FamilySums, MissedPairs};
@@ -168,6 +169,7 @@ pub use write::{InsertMany, WriteTransaction};
 /// of texts, frequencies of features, and the error of sketching. Most programs set them through a
 /// [`SchemaBuilder`] and use few of these names.
 pub mod schema {
+    pub use resemblance_sketch::schema::ClusterBounds;
     pub use resemblance_sketch::{
         Banding, DesignReport, DocumentFrequencies, EmptyDocuments, Language, MinHashKind,
         MinHashSchema, Permutations, Rebanding, ShingleUnit, SketchError, StreamedText,

@@ -7,7 +7,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::build::RebandReport;
+use crate::clusters::{ReadClusters, check_kept};
 use crate::error::Result;
+use crate::id::ClusterId;
 use crate::join::{Clusters, Join, Pairs};
 use crate::maintain::{self, BackupReport, ExportReport, Stats};
 use crate::query::{ContainmentQuery, Nearest, OneOrMany, Query, ShareOf};
@@ -457,6 +459,118 @@ impl Snapshot {
     #[doc(alias("cluster", "group", "connected components"))]
     pub fn clusters<'a>(&self) -> Join<'a, Clusters> {
         Join::new(Arc::new(self.view.clone()))
+    }
+
+    /// Returns the cluster of the document with a key, in a store that [keeps
+    /// clusters](crate::SchemaBuilder::clusters), or `None` if there is no such document or it is
+    /// in no cluster.
+    ///
+    /// A cluster begins when a second document comes near a first one. Until then, a document is in
+    /// none. It keeps its id while it has members:
+    ///
+    /// - When clusters meet, the largest keeps its id, and of equally large ones the one with the
+    ///   lowest id. The former ids of the others lead to it from then on.
+    /// - When a removal splits a cluster, the part with the oldest member keeps the id. Each other
+    ///   part of at least two documents gets a new id, and a single one is in no cluster.
+    /// - No id is used again, even if all its members are removed.
+    ///
+    /// The clusters are those that [`clusters`](Self::clusters) finds within the bounds that the
+    /// schema sets. A store that was built at once, repaired or merged has the ids that it would
+    /// have if its documents had been inserted in the order of their ids.
+    ///
+    /// ```
+    /// use resemblance::{MinHash, Schema, Store, Text, schema::ClusterBounds};
+    /// let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64));
+    /// let store = Store::in_memory(schema.clusters(ClusterBounds::default()).build()?)?;
+    /// let story = store.sketch_text("a story that three papers print on one day")?;
+    /// store.insert("monday", &story)?;
+    /// assert_eq!(store.snapshot()?.cluster_of("monday")?, None);
+    /// store.insert("tuesday", &story)?;
+    /// let cluster = store.snapshot()?.cluster_of("monday")?.expect("two documents are in it");
+    /// assert_eq!(store.snapshot()?.members(cluster)?.len(), 2);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidParameter`] if the store keeps no clusters; [`Error::Corrupt`] and
+    /// [`Error::Io`] if the file cannot be read.
+    pub fn cluster_of(&self, key: impl AsRef<[u8]>) -> Result<Option<ClusterId>> {
+        self.in_clusters(|tables| match self.view.view().find_key(key.as_ref())? {
+            Some(id) => Ok(tables.cluster_of(id)?.map(|(id, _)| ClusterId::new(id))),
+            None => Ok(None),
+        })
+    }
+
+    /// Returns the cluster of the document with an id, as [`cluster_of`](Self::cluster_of) does.
+    ///
+    /// ```
+    /// # use resemblance::{ClusterId, MinHash, Schema, Store, Text, schema::ClusterBounds};
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64));
+    /// # let store = Store::in_memory(schema.clusters(ClusterBounds::default()).build()?)?;
+    /// # let page = store.sketch_text("some text or other")?;
+    /// let ids = [store.insert("a", &page)?, store.insert("b", &page)?];
+    /// assert_eq!(store.snapshot()?.cluster_of_id(ids[1])?, Some(ClusterId::new(0)));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`cluster_of`](Self::cluster_of).
+    pub fn cluster_of_id(&self, id: DocumentId) -> Result<Option<ClusterId>> {
+        self.in_clusters(|tables| {
+            let found = tables.cluster_of(id.get())?;
+            Ok(found.map(|(id, _)| ClusterId::new(id)))
+        })
+    }
+
+    /// Returns the members of a cluster, by its id or a former one, in ascending order. There are
+    /// none if no cluster has the id, or if all members have been removed. This reads a row for
+    /// each edge of the cluster's tree, and takes about 50 bytes of memory for each member.
+    ///
+    /// ```
+    /// # use resemblance::{ClusterId, MinHash, Schema, Store, Text, schema::ClusterBounds};
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64));
+    /// # let store = Store::in_memory(schema.clusters(ClusterBounds::default()).build()?)?;
+    /// # let page = store.sketch_text("some text or other")?;
+    /// let ids = [store.insert("a", &page)?, store.insert("b", &page)?];
+    /// assert_eq!(store.snapshot()?.members(ClusterId::new(0))?, ids);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`cluster_of`](Self::cluster_of).
+    pub fn members(&self, cluster: ClusterId) -> Result<Vec<DocumentId>> {
+        let members = self.in_clusters(|tables| tables.members_of(cluster.get()))?;
+        Ok(members.into_iter().map(DocumentId::new).collect())
+    }
+
+    /// Returns the largest clusters and the number of their members, at most `n`, the largest
+    /// first. This reads a row for each id that a cluster ever had.
+    ///
+    /// ```
+    /// # use resemblance::{ClusterId, MinHash, Schema, Store, Text, schema::ClusterBounds};
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64));
+    /// # let store = Store::in_memory(schema.clusters(ClusterBounds::default()).build()?)?;
+    /// # let page = store.sketch_text("some text or other")?;
+    /// # store.insert("a", &page)?;
+    /// # store.insert("b", &page)?;
+    /// assert_eq!(store.snapshot()?.largest_clusters(10)?, [(ClusterId::new(0), 2)]);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`cluster_of`](Self::cluster_of).
+    pub fn largest_clusters(&self, n: usize) -> Result<Vec<(ClusterId, u64)>> {
+        self.in_clusters(|tables| tables.largest(n))
+    }
+
+    fn in_clusters<T>(&self, run: impl FnOnce(&ReadClusters) -> Result<T>) -> Result<T> {
+        check_kept(self.schema())?;
+        let tables = || ReadClusters::of(&self.view.inner.tables()?.read);
+        self.view.context().run_checked(|| run(&tables()?))
     }
 
     /// Returns the schema of the store.

@@ -45,6 +45,7 @@ const LIBRARY_FLOORS: &[&str] = &[
     "state",
     "read",
     "query",
+    "clusters",
     "write",
     "group_commit",
     "build",

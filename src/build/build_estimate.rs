@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::build::bulk_options::BulkOptions;
+use crate::build::link_clusters::rebanded_schema;
 use crate::build::sort::{MemoryPlan, PostingLayout, code_bits};
 use crate::engine::file_size;
 use crate::error::{Error, Result};
@@ -128,7 +129,7 @@ pub(super) fn estimate_reband(
     options: &BulkOptions,
     features: f64,
 ) -> Result<BuildEstimate> {
-    let schema = store.schema().rebanded(rebanding)?;
+    let schema = rebanded_schema(store.schema(), rebanding)?;
     let view = SnapshotView::open(store)?;
     let documents = view.len();
     let (file_bytes, _) = file_size(&store.context.path, &store.context.options.file_options())?;

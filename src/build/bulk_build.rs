@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::build::bulk_options::{BulkOptions, DuplicateKeys};
 use crate::build::bulk_store::BulkStore;
 use crate::build::lane_postings::{LaneWritten, write_lanes};
+use crate::build::link_clusters::link_clusters;
 use crate::build::repeated::OneOfEachKey;
 use crate::build::sort::Sorter;
 use crate::engine::folder_of;
@@ -353,7 +354,11 @@ impl<'w> BulkBuild<'w> {
         let (spills, spilled_bytes) = (self.sorter.spills(), self.sorter.spilled_bytes());
         drop(self.sorter);
         let given = self.store.inserted();
+        let options = self.store.clusters_options();
         let (documents, has_run) = self.store.commit(lanes)?;
+        if let Some(options) = options.filter(|_| has_run) {
+            link_clusters(self.path.path(), &options, watch)?;
+        }
         let duplicates = repeated.len();
         invariant!(
             documents + duplicates == given,

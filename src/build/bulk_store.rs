@@ -264,6 +264,13 @@ impl BulkStore {
         self.in_tables(|write| equal.write(&self.store.context, write))
     }
 
+    /// Returns the options with which documents are linked to clusters, if the store keeps any.
+    pub(super) fn clusters_options(&self) -> Option<StoreOptions> {
+        let context = &self.store.context;
+        let keeps = context.schema.clusters().is_some();
+        keeps.then(|| context.options.clone())
+    }
+
     /// Commits everything and closes the file; `lanes` describes the postings that were written.
     /// Returns the number of documents in the store, and true if it has a run.
     pub(crate) fn commit(mut self, lanes: Vec<LaneSummary>) -> Result<(u64, bool)> {

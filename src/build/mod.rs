@@ -7,6 +7,7 @@ mod bulk_build;
 mod bulk_options;
 mod bulk_store;
 mod lane_postings;
+mod link_clusters;
 mod reband_operation;
 mod reband_store;
 mod repeated;

@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::Path;
 
 use crate::build::bulk_store::{whole_run, write_run_and_state, write_whole_lane};
+use crate::build::link_clusters::rebanded_schema;
 use crate::engine::{
     BANDS, DEAD, DOCUMENTS, EQUAL, EngineResult, FILTERS, KEYS, Key, LANES, PERMUTED, PanicSafe,
     RUNS, SETS, Table, TableDefinition, WriteTransaction, catch_engine_panic, file_size,
@@ -64,7 +65,7 @@ impl RebandStore {
         if !store.writable {
             return Err(Error::ReadOnly);
         }
-        let schema = store.context.schema.rebanded(rebanding)?;
+        let schema = rebanded_schema(&store.context.schema, rebanding)?;
         let context = SharedContext::new(path.into(), schema, store.context.options.clone())?;
         let version = Version::clone(&*store.versions.latest()?);
         Ok(Self {

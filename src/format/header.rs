@@ -23,8 +23,12 @@ pub(crate) const HAS_WEIGHTS: u64 = 1 << 8;
 /// The bit of `refuse` of a store with the table `sets`.
 pub(crate) const HAS_SETS: u64 = 1 << 9;
 
+/// The bit of `refuse` of a store that keeps clusters, in the tables `forest`, `members` and
+/// `clusters`.
+pub(crate) const HAS_CLUSTERS: u64 = 1 << 10;
+
 /// The bits of `refuse` that this release knows.
-const KNOWN_FEATURES: u64 = HAS_WEIGHTS | HAS_SETS;
+const KNOWN_FEATURES: u64 = HAS_WEIGHTS | HAS_SETS | HAS_CLUSTERS;
 
 /// The version of the file format that this release writes; it also reads all older ones.
 ///
@@ -103,6 +107,11 @@ impl Header {
     /// Returns true if the store has the table `sets`.
     pub(crate) fn has_sets(&self) -> bool {
         self.refuse & HAS_SETS != 0
+    }
+
+    /// Returns true if the store keeps clusters.
+    pub(crate) fn has_clusters(&self) -> bool {
+        self.refuse & HAS_CLUSTERS != 0
     }
 
     /// Checks that this release may open the file. Returns false if for reading only.

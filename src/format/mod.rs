@@ -6,6 +6,7 @@ mod bits;
 mod block;
 mod block_encoder;
 pub(crate) mod checksum;
+mod cluster_rows;
 mod deleted_chunk;
 pub(crate) mod document_row;
 mod document_stream;
@@ -21,6 +22,9 @@ mod runs;
 pub(crate) use block::BLOCK_VALUE_BYTES;
 pub(crate) use block::{BLOCK_POSTINGS, Block, VerifiedHeader, claimed_postings};
 pub(crate) use block_encoder::encode_if;
+pub(crate) use cluster_rows::{
+    ClusterRow, KeptCluster, Link, decode_member, edge_key, encode_member, split_edge_key,
+};
 #[cfg(any(test, fuzzing))]
 pub(crate) use deleted_chunk::DEAD;
 pub(crate) use deleted_chunk::{CHUNK_DOCUMENTS, DeletedChunk, TombstoneChanges};

@@ -3,9 +3,9 @@
 use std::iter::FusedIterator;
 use std::sync::Arc;
 
+use crate::clusters::{DisjointSets, Sets};
 use crate::error::Result;
 use crate::join::compare::Event;
-use crate::join::disjoint_sets::{DisjointSets, Sets};
 use crate::join::pairs::{EventPairs, Pairs};
 use crate::join::settings::LeftOut;
 use crate::join::verify::{Pair, PairSimilarity, ROUND_CANDIDATES, Verifier};

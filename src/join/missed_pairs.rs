@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::join::disjoint_sets::DisjointSets;
+use crate::clusters::DisjointSets;
 use resemblance_sketch::schema::MinHashSchema;
 
 /// The half width of an interval of 95 %, in standard deviations.

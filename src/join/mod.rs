@@ -5,7 +5,6 @@
 mod batch;
 mod clusters;
 mod compare;
-mod disjoint_sets;
 mod estimate;
 mod gather;
 mod join_lanes;

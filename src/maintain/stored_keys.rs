@@ -9,7 +9,15 @@ use crate::types::Problem;
 fn has_numbers(table: &str) -> bool {
     matches!(
         table,
-        "documents" | "payloads" | "sets" | "dead" | "equal" | "lanes" | "runs"
+        "documents"
+            | "payloads"
+            | "sets"
+            | "members"
+            | "clusters"
+            | "dead"
+            | "equal"
+            | "lanes"
+            | "runs"
     )
 }
 
@@ -41,7 +49,7 @@ pub(crate) fn ids_of(table: &str, keys: &KeyRange) -> Option<(u64, u64)> {
     // Nothing bounds the last page of a table.
     let last = bound(&keys.up_to).unwrap_or(u64::MAX);
     match table {
-        "documents" | "payloads" | "sets" => Some((first, last)),
+        "documents" | "payloads" | "sets" | "members" => Some((first, last)),
         "dead" | "equal" => Some(ids_of_chunks(first, last)),
         _ => None,
     }

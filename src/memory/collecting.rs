@@ -236,6 +236,7 @@ fn moved(
     options: &BulkOptions,
 ) -> Result<StoreInTheMaking> {
     let shared_files = options.store.shared_files();
+    let schema = schema.clone().with_clusters(None)?;
     let (file, mut build) = TemporaryFile::create(folder, shared_files, |path| {
         bulk_build(path, schema.clone(), options)
     })?;

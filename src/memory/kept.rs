@@ -123,6 +123,7 @@ impl DocumentsInStore {
 
     /// Makes an empty temporary store.
     fn create(folder: &Path, schema: &Schema, options: &StoreOptions) -> Result<Self> {
+        let schema = schema.clone().with_clusters(None)?;
         let make = |file: &Path| create_in(file, file, schema.clone(), options);
         let (file, store) = TemporaryFile::create(folder, options.shared_files(), make)?;
         // Dropping it removes the name, which an open file can do without on Unix alone.

@@ -17,7 +17,7 @@ pub(crate) enum Collector {
 
 impl Collector {
     /// Keeps the best, or all without a limit.
-    pub(super) fn up_to(limit: Option<usize>) -> Self {
+    pub(crate) fn up_to(limit: Option<usize>) -> Self {
         // No list is longer.
         Self::Top(limit.unwrap_or(usize::MAX))
     }

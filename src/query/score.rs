@@ -229,6 +229,14 @@ impl<'a> Scorer<'a> {
         }
     }
 
+    /// Scores a live document by its exact set, if there are sets, or else by its signature.
+    pub(crate) fn scored_document(&self, source: &dyn ReadView, id: u64) -> Result<Scored> {
+        let exact = source.set_similarity(self.signature, id, 0.0)?;
+        let scored =
+            source.with_document(id, |row| Ok(self.compare_row(source.context(), id, row)))?;
+        Ok(scored.or_bug("a live document")?.with_similarity(exact))
+    }
+
     /// Compares with the document of an id, however far: for `insert_if_new` of a key that the store
     /// already has.
     pub(crate) fn compare(&self, source: &dyn ReadView, id: u64) -> Result<Match> {

@@ -65,6 +65,16 @@ impl<'q> SearchSpec<'q> {
         self.matches(signature, found, Scope::Candidates)
     }
 
+    /// Returns all documents within the bounds of one signature, in the order of the search.
+    pub(crate) fn near(&self, signature: &Signature) -> Result<Vec<Scored>> {
+        if !self.view.context().is_filed(signature) {
+            return Ok(Vec::new());
+        }
+        let mut found = self.find_in_buckets(0, signature)?;
+        self.verify_found(0, signature, &mut found)?;
+        Ok(found.near.into_sorted())
+    }
+
     /// Returns the documents in the buckets of one signature. A caller who verifies is asked, by
     /// `index`, only about identical documents.
     pub(super) fn find_in_buckets(

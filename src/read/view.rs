@@ -293,6 +293,11 @@ impl dyn ReadView + '_ {
         })
     }
 
+    /// Returns the signature of a document with its exact set, or `None` if it does not live.
+    pub(crate) fn signature_of(&self, id: u64) -> Result<Option<Signature>> {
+        self.with_document(id, |row| self.to_signature(id, row))
+    }
+
     /// Returns the signature of a live document, with its exact set.
     fn to_signature(&self, id: u64, row: &DocumentRow<'_>) -> Result<Signature> {
         let context = self.context();

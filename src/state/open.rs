@@ -6,9 +6,10 @@ use std::time::Instant;
 
 use crate::engine::folder_of;
 use crate::engine::{
-    BANDS, DEAD, DOCUMENTS, EQUAL, EngineError, EngineResult, FILTERS, FileOptions, KEYS, LANES,
-    META, PAYLOADS, PERMUTED, RUNS, ReadOnlyTable, ReadTransaction, ReadableTable, RedbFile, SETS,
-    TableError, TemporaryFile, WriteTransaction, catch_panic, must_not_exist, overlay,
+    BANDS, CLUSTERS, DEAD, DOCUMENTS, EQUAL, EngineError, EngineResult, FILTERS, FOREST,
+    FileOptions, KEYS, LANES, MEMBERS, META, PAYLOADS, PERMUTED, RUNS, ReadOnlyTable,
+    ReadTransaction, ReadableTable, RedbFile, SETS, TableError, TemporaryFile, WriteTransaction,
+    catch_panic, must_not_exist, overlay,
 };
 use crate::error::{Error, Result};
 use crate::format::{Header, LaneRow, State, header};
@@ -133,6 +134,11 @@ fn lay_out(engine: &RedbFile, context: &SharedContext) -> Result<()> {
         if context.schema.has_sets() {
             write.open_table(SETS).engine()?;
         }
+        if context.schema.clusters().is_some() {
+            write.open_table(FOREST).engine()?;
+            write.open_table(MEMBERS).engine()?;
+            write.open_table(CLUSTERS).engine()?;
+        }
         for blocks in [KEYS, BANDS, PERMUTED] {
             write.open_table(blocks).engine()?;
         }
@@ -147,6 +153,7 @@ pub(crate) fn write_schema(write: &WriteTransaction, context: &SharedContext) ->
     let features = [
         (context.schema.weights().is_some(), header::HAS_WEIGHTS),
         (context.schema.has_sets(), header::HAS_SETS),
+        (context.schema.clusters().is_some(), header::HAS_CLUSTERS),
     ];
     let set = features.iter().filter(|(is_set, _)| *is_set);
     let refuse = set.fold(0, |all, (_, bit)| all | bit);
@@ -362,6 +369,11 @@ fn load_unguarded(
     if header.has_sets() != schema.has_sets() {
         let (found, expected) = (header.has_sets(), schema.has_sets());
         let detail = format!("found exact sets {found}, expected {expected} as in the schema");
+        return Err(Error::corrupt("header", detail));
+    }
+    if header.has_clusters() != schema.clusters().is_some() {
+        let (found, expected) = (header.has_clusters(), schema.clusters().is_some());
+        let detail = format!("found kept clusters {found}, expected {expected} as in the schema");
         return Err(Error::corrupt("header", detail));
     }
     if header.has_weights() {

@@ -95,6 +95,8 @@ pub enum Phase {
     WritingPostings,
     /// Rows of documents whose keys other documents have are removed. Counts documents.
     RemovingDuplicates,
+    /// Documents are linked to the clusters that the store keeps. Counts documents.
+    LinkingClusters,
     /// Rows of all tables are copied. Counts rows.
     CopyingRows,
     /// Documents are written to a stream. Counts documents.
@@ -142,6 +144,7 @@ impl Phase {
             Self::SortingPostings => ("sorting postings", "postings"),
             Self::WritingPostings => ("writing postings", "postings"),
             Self::RemovingDuplicates => ("removing documents with repeated keys", "documents"),
+            Self::LinkingClusters => ("linking clusters", "documents"),
             Self::CopyingRows => ("copying rows", "rows"),
             Self::WritingDocuments => ("writing documents", "documents"),
             Self::StoringDocuments => ("storing documents", "documents"),

@@ -5,7 +5,9 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
+use crate::clusters::check_kept;
 use crate::error::Result;
+use crate::id::ClusterId;
 use crate::invariant::invariant;
 use crate::query::{ContainmentQuery, Nearest, OneOrMany, Query, ShareOf};
 use crate::read::ReadView;
@@ -268,6 +270,64 @@ impl WriteTransaction {
     /// ```
     pub fn contains(&self, key: impl AsRef<[u8]>) -> Result<bool> {
         self.view().contains(key.as_ref())
+    }
+
+    /// Returns the cluster of the document with a key, as this transaction has left it: see
+    /// [`Snapshot::cluster_of`](crate::Snapshot::cluster_of). For a document that was not inserted,
+    /// because [`insert_if_new`](Self::insert_if_new) has found a near-duplicate, ask for the cluster
+    /// of that one.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Novelty, Schema, Store, Text, schema::ClusterBounds};
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64));
+    /// # let store = Store::in_memory(schema.clusters(ClusterBounds::default()).build()?)?;
+    /// # let page = store.sketch_text("some text or other")?;
+    /// let mut transaction = store.begin_write()?;
+    /// transaction.insert("a", &page)?;
+    /// transaction.insert("b", &page)?;
+    /// let story = transaction.cluster_of("a")?;
+    /// if let Novelty::NearDuplicate(found) = transaction.insert_if_new("c", &page)? {
+    ///     assert_eq!(transaction.cluster_of_id(found.id())?, story);
+    /// }
+    /// # transaction.commit()?;
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`get`](Self::get), and [`Error::InvalidParameter`] if the store keeps no
+    /// clusters.
+    pub fn cluster_of(&self, key: impl AsRef<[u8]>) -> Result<Option<ClusterId>> {
+        self.check_usable()?;
+        let context = &self.writer.store.context;
+        check_kept(&context.schema)?;
+        context.run_checked(|| match self.view().find_key(key.as_ref())? {
+            Some(id) => self.writer.cluster_of(id),
+            None => Ok(None),
+        })
+    }
+
+    /// Returns the cluster of the document with an id, as [`cluster_of`](Self::cluster_of) does.
+    ///
+    /// ```
+    /// # use resemblance::{ClusterId, MinHash, Schema, Store, Text, schema::ClusterBounds};
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64));
+    /// # let store = Store::in_memory(schema.clusters(ClusterBounds::default()).build()?)?;
+    /// # let page = store.sketch_text("some text or other")?;
+    /// let mut transaction = store.begin_write()?;
+    /// let ids = [transaction.insert("a", &page)?, transaction.insert("b", &page)?];
+    /// assert_eq!(transaction.cluster_of_id(ids[0])?, Some(ClusterId::new(0)));
+    /// # transaction.commit()?;
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`cluster_of`](Self::cluster_of).
+    pub fn cluster_of_id(&self, id: DocumentId) -> Result<Option<ClusterId>> {
+        self.check_usable()?;
+        let context = &self.writer.store.context;
+        context.run_checked(|| self.writer.cluster_of(id.get()))
     }
 
     /// Returns the number of documents, with this transaction's changes.

@@ -6,21 +6,26 @@ use std::sync::Arc;
 use std::thread::scope;
 use std::time::{Duration, Instant};
 
+use crate::clusters::{
+    Reconnection, WrittenClusters, check_kept, cluster_bounds, enter, near_documents,
+};
 use crate::engine::{
     DEAD, DOCUMENTS, EQUAL, EngineResult, META, PAYLOADS, PageFinder, PanicSafe, ReadableTable,
     SETS, WriteTransaction, catch_engine_panic,
 };
 use crate::error::{Error, Result};
 use crate::format::{Posting, RowHead, State, TombstoneChanges, header};
+use crate::id::ClusterId;
 use crate::index::{
     CodeRange, FilterPieces, Memtable, ProbeControl, ProbeRange, RunBlocks, RunTables, VisitProbe,
 };
 use crate::invariant::{OrBug, at, at_mut};
 use crate::observe::{COMMIT, TransactionCounters, log as events};
+use crate::query::ResolvedBounds;
 use crate::read::{PostingTable, ReadView, RunReader, Visit, VisitRow, VisitRows, visit_rows};
 use crate::state::{OpenStore, RunSet, SharedContext, TombstoneDelta, Version};
 use crate::threads::named;
-use crate::types::{Document, DocumentId};
+use crate::types::{Document, DocumentId, Phase, Watch};
 use crate::write::buffer::TransactionBuffer;
 use crate::write::pending_rows::{DocumentRows, DocumentTables, PendingRows};
 use crate::write::run_tables::run_tables;
@@ -42,6 +47,8 @@ pub(crate) struct Writer {
     pub(super) buffer: RefCell<TransactionBuffer>,
     pub(super) pending: PendingRows,
     pub(super) deleted: TombstoneDelta,
+    /// The bounds of the clusters that the store keeps, if it keeps any.
+    cluster_bounds: Option<ResolvedBounds>,
     has_changes: bool,
     /// Number of documents whose rows were taken out of pages or moved to others.
     removed_rows: u64,
@@ -62,6 +69,9 @@ pub(crate) struct Writer {
 
 /// A commit that takes longer than this, and longer than any before, is logged.
 const LONG_COMMIT: Duration = Duration::from_secs(1);
+
+/// Number of ids that are read while the table of documents is open.
+const IDS_AT_ONCE: usize = 4_096;
 
 /// A transaction that removes the rows of this many documents copies more pages than one of inserts.
 const MANY_REMOVED: u64 = 1_000;
@@ -87,6 +97,7 @@ impl Writer {
             buffer: RefCell::new(TransactionBuffer::new(lanes)),
             pending: PendingRows::default(),
             deleted: TombstoneDelta::new(latest.deleted.clone()),
+            cluster_bounds: cluster_bounds(&store.context.schema)?,
             has_changes: false,
             removed_rows: 0,
             unflushed_kept: kept_lane.map_or(0, |lane| latest.memtable.lane_postings(lane)),
@@ -148,6 +159,10 @@ impl Writer {
         let next_id = id.checked_add(1).filter(|next| *next < u64::MAX);
         let next_id =
             next_id.ok_or_else(|| Error::invalid("documents", id, "fewer than 2^64 - 1"))?;
+        let near = match &self.cluster_bounds {
+            Some(bounds) => near_documents(self, bounds, signature, None)?,
+            None => Vec::new(),
+        };
         let key_code = document.key().map(hash_key);
         let rows = DocumentRows::encode(&self.store.context, id, document, signature)?;
         let buffer = self.buffer.get_mut();
@@ -163,6 +178,9 @@ impl Writer {
         self.unflushed_kept += kept;
         self.has_changes = true;
         self.counters.count.inserted.add(1);
+        if !near.is_empty() {
+            enter(&mut WrittenClusters::open(self.write()?)?, id, &near)?;
+        }
         if self.pending.is_full() {
             self.flush_pending()?;
         }
@@ -223,6 +241,10 @@ impl Writer {
             .ok_or_else(|| Error::corrupt("table meta, row state", "more rows than documents"))?;
         self.has_changes = true;
         self.counters.deleted.add(1);
+        if let Some(bounds) = &self.cluster_bounds {
+            let mut tables = WrittenClusters::open(self.write()?)?;
+            Reconnection::new(self, bounds).leave(&mut tables, id)?;
+        }
         Ok(true)
     }
 
@@ -245,6 +267,50 @@ impl Writer {
         let number = run.descriptor.run;
         self.deleted.insert(id, self.runs.is_merging(number));
         Ok(true)
+    }
+
+    /// Returns the cluster of a document as this transaction has left it.
+    ///
+    /// # Errors
+    /// [`Error::InvalidParameter`] if the store keeps no clusters.
+    pub(super) fn cluster_of(&self, id: u64) -> Result<Option<ClusterId>> {
+        check_kept(&self.store.context.schema)?;
+        let found = WrittenClusters::open(self.write()?)?.cluster_of(id)?;
+        Ok(found.map(|(id, _)| ClusterId::new(id)))
+    }
+
+    /// Returns the next ids from one on of documents that have rows in the table.
+    fn ids_from(&self, first: u64) -> Result<Vec<u64>> {
+        let table = self.write()?.open_table(DOCUMENTS).engine()?;
+        let rows = table.range(first..).engine()?.take(IDS_AT_ONCE);
+        rows.map(|row| Ok(row.engine()?.0.value())).collect()
+    }
+
+    /// Enters all documents into the clusters of a store that has none yet, in the order of their
+    /// ids.
+    pub(crate) fn build_clusters(&mut self, watch: &mut Watch<'_>) -> Result<()> {
+        let Some(bounds) = &self.cluster_bounds else {
+            return Ok(());
+        };
+        let mut tables = WrittenClusters::open(self.write()?)?;
+        let (mut done, total) = (0, self.state.documents);
+        let mut ids = self.ids_from(0)?;
+        while let Some(last) = ids.last().copied() {
+            for id in ids {
+                watch.step(Phase::LinkingClusters, done, total)?;
+                let Some(signature) = self.view().signature_of(id)? else {
+                    continue;
+                };
+                done += 1;
+                let mut near = near_documents(self, bounds, &signature, Some(id))?;
+                near.retain(|other| other.id < id);
+                enter(&mut tables, id, &near)?;
+            }
+            ids = self.ids_from(last + 1)?;
+        }
+        drop(tables);
+        self.has_changes = true;
+        watch.report(Phase::LinkingClusters, total, total)
     }
 
     /// Removes the rows of a document that is in no run, and returns true if it was there.

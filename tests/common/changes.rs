@@ -83,7 +83,7 @@ pub(crate) fn touch(writer: &mut impl Writer, model: &mut Model, key: &[u8], sta
 pub(crate) fn remove_id(transaction: &mut WriteTransaction, model: &mut Model, which: u8) {
     let id = u64::from(which) % (model.next_id + 2);
     let removed = transaction.remove_id(DocumentId::new(id)).unwrap();
-    assert_eq!(removed, model.documents.remove(&id).is_some());
+    assert_eq!(removed, model.remove(id));
 }
 
 pub(crate) fn touch_id(

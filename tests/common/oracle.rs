@@ -1,5 +1,6 @@
 //! A store as anyone would write it down: a map, and comparisons with everything in it.
 
+mod kept_clusters;
 mod life;
 
 use std::cmp::Reverse;
@@ -10,6 +11,7 @@ use resemblance::exact::{WeightedSet, probability_jaccard};
 use resemblance::schema::{EmptyDocuments, MinHashKind, MinHashSchema, TableDesign};
 use resemblance::{Combine, Document, Family, Record, Schema, Signature, Snapshot};
 
+use self::kept_clusters::KeptClusters;
 use super::question::{Passing, Question, reported};
 
 /// A stored document.
@@ -63,6 +65,7 @@ pub(crate) struct Model {
     pub(crate) schema: Schema,
     pub(crate) documents: BTreeMap<u64, Arc<Entry>>,
     pub(crate) next_id: u64,
+    kept: KeptClusters,
     /// The bits of the leading blocks of each table.
     prefixes: Arc<[u128]>,
 }
@@ -212,6 +215,7 @@ impl Model {
             schema,
             documents: BTreeMap::new(),
             next_id: 0,
+            kept: KeptClusters::default(),
             prefixes: prefixes.into(),
         }
     }
@@ -221,6 +225,7 @@ impl Model {
         *self = Self {
             documents: std::mem::take(&mut self.documents),
             next_id: self.next_id,
+            kept: std::mem::take(&mut self.kept),
             ..Self::new(schema)
         };
     }
@@ -236,12 +241,13 @@ impl Model {
         let id = self.next_id;
         self.next_id += 1;
         self.documents.insert(id, Arc::new(document));
+        self.link(id);
         id
     }
 
     pub(crate) fn remove_key(&mut self, key: &[u8]) -> Option<u64> {
         let id = self.id_of(key)?;
-        self.documents.remove(&id);
+        self.remove(id);
         Some(id)
     }
 

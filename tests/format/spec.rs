@@ -4,6 +4,7 @@
 mod alone;
 mod blocks;
 mod bytes;
+mod clusters;
 mod codes;
 mod dump;
 mod filters;

@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use proptest::prelude::Just;
 use proptest::strategy::Strategy;
 use proptest::test_runner::{Config, FileFailurePersistence, RngSeed, TestRunner};
-use resemblance::schema::EmptyDocuments;
+use resemblance::schema::{ClusterBounds, EmptyDocuments};
 use resemblance::{Combine, MinHash, Schema, SchemaBuilder, SimHash, Text};
 
 use crate::common::model::episode::{CHANGES, Episode, STEPS};
@@ -182,4 +182,14 @@ sequences! {
     the_smallest_hashes_empty_documents_alike: "bottom_k", Alike,
         minhash(MinHash::bottom_k(128).banding(5, 3).threshold(0.85));
     minhash_made_elsewhere_empty_documents_alike: "external", Alike, external();
+    clusters_of_similar_documents: "clusters", Alike, minhash(small()).clusters(ClusterBounds::default());
+    clusters_of_close_documents: "close_clusters", Distinct,
+        simhash(bits64(4)).clusters(ClusterBounds::default().max_distance(2));
+    clusters_of_the_smallest_hashes: "bottom_k_clusters", Distinct,
+        minhash(MinHash::bottom_k(64).threshold(0.6)).clusters(ClusterBounds::default());
+    clusters_by_both_families: "clusters_by_both", Distinct,
+        minhash(small()).simhash(bits64(4)).near(Combine::Both).clusters(ClusterBounds::default());
+    clusters_by_one_of_two_families: "clusters_by_one", Distinct,
+        minhash(small()).simhash(bits64(2)).clusters(ClusterBounds::default().min_similarity(0.7));
+    clusters_of_an_exact_store: "exact_clusters", Alike, minhash(small()).exact().clusters(ClusterBounds::default());
 }

@@ -15,6 +15,7 @@ mod evict;
 mod exact_sets;
 mod file_length;
 mod group;
+mod kept_clusters;
 mod life;
 mod limits;
 mod merge_shards;

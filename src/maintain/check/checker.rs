@@ -18,6 +18,7 @@ use crate::format::{
 };
 use crate::index::{ChunkIter, read_lane};
 use crate::maintain::check::filters::{FilterCheck, check_pieces};
+use crate::maintain::check::kept_clusters::check_clusters;
 use crate::maintain::check::pages::{check_bookkeeping, check_pages};
 use crate::options::StoreOptions;
 use crate::read::PostingTable;
@@ -182,6 +183,7 @@ impl<'a, 'w> Check<'a, 'w> {
         self.step(2, Self::sets)?;
         self.step(2, Self::deleted)?;
         self.step(10, Self::equal)?;
+        self.step(11, Self::clusters)?;
         self.runs()?;
         self.memtable()?;
         self.step(6, Self::keys)?;
@@ -398,6 +400,11 @@ impl<'a, 'w> Check<'a, 'w> {
             let detail = format!("found digest {expected:032x?}, expected {found:032x?}");
             self.report.add(10, place, detail);
         }
+    }
+
+    /// Checks invariant 11.
+    fn clusters(&mut self) -> Result<()> {
+        check_clusters(self.snapshot, &self.live, &mut self.report, self.watch)
     }
 
     /// Invariants 3, 4, 5, 7 and 9: the blocks and filters of every run and lane.

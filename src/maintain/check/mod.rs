@@ -2,6 +2,7 @@
 
 mod checker;
 mod filters;
+mod kept_clusters;
 mod pages;
 
 pub(crate) use checker::{check_file, check_snapshot};

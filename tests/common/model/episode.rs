@@ -84,6 +84,7 @@ impl Episode {
                 self.model.documents.len() as u64,
                 "{step:?}"
             );
+            self.model.same_clusters(&snapshot);
             some_queries(&snapshot, &self.model, &self.strangers, &mut self.random, 2);
         }
         self.whole(&self.store().snapshot().unwrap(), &self.model);
@@ -123,6 +124,7 @@ impl Episode {
                 self.close();
                 let report = Store::repair(self.path(), &path).run().unwrap();
                 assert!(report.is_complete(), "{report:?}");
+                model.relink();
             }
         }
         let copy = options.open(&path).unwrap();
@@ -134,6 +136,7 @@ impl Episode {
     fn whole(&self, snapshot: &Snapshot, model: &Model) {
         let mut random = Random(self.model.next_id);
         whole_snapshot(snapshot, model, &self.keys, &self.strangers, &mut random);
+        model.same_clusters(snapshot);
     }
 
     fn step(&mut self, step: &Step) {
@@ -194,7 +197,7 @@ impl Episode {
         let mut transaction = self.store().begin_write().unwrap();
         for id in ids {
             assert!(transaction.remove_id(DocumentId::new(id)).unwrap());
-            self.model.documents.remove(&id);
+            self.model.remove(id);
         }
         transaction.commit().unwrap();
     }

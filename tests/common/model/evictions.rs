@@ -118,5 +118,7 @@ pub(crate) fn evict(store: &Store, model: &mut Model, eviction: &Eviction) {
     }
     let left = store.snapshot().unwrap().len();
     assert_eq!(left, documents - gone.len() as u64, "{eviction:?}");
-    model.documents.retain(|id, _| !gone.contains(id));
+    for id in gone {
+        model.remove(id);
+    }
 }

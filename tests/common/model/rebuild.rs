@@ -61,6 +61,7 @@ impl Episode {
                 std::fs::remove_file(self.path()).unwrap();
                 self.built += 1;
                 self.model = model;
+                self.model.relink();
             }
             (result, expected) => panic!("{result:?}, expected {expected:?}"),
         }
@@ -97,6 +98,10 @@ impl Episode {
             (Err(error), Err(expected)) => {
                 assert_eq!(error.to_string(), expected.to_string());
                 assert_eq!(estimate.unwrap_err().to_string(), expected.to_string());
+            }
+            (Err(Error::InvalidParameter { parameter, .. }), Ok(_)) => {
+                let keeps = self.model.schema.clusters().is_some();
+                assert_eq!((parameter, keeps), ("rebanding", true));
             }
             (done, schema) => panic!("{done:?}, expected {schema:?}"),
         }

@@ -57,7 +57,7 @@ impl Model {
                 (last, None)
             }
             _ => {
-                last.map(|last| self.documents.remove(&last));
+                last.map(|last| self.remove(last));
                 (self.insert(entry), last)
             }
         };
@@ -77,17 +77,22 @@ impl Model {
         }
         if self.is_stored_alike(signature, stored) {
             Again::Unchanged(found)
-        } else if self.is_near(signature, stored, &found) {
+        } else if self.is_near(&Question::default(), signature, stored, &found) {
             Again::Near(found)
         } else {
             Again::Different(found)
         }
     }
 
-    fn is_near(&self, a: &Signature, b: &Signature, pair: &Found) -> bool {
-        let question = Question::default();
-        let families = self.families(&question).unwrap();
-        let (similarity, distance) = self.bounds(&question, families).unwrap();
+    pub(super) fn is_near(
+        &self,
+        question: &Question,
+        a: &Signature,
+        b: &Signature,
+        pair: &Found,
+    ) -> bool {
+        let families = self.families(question).unwrap();
+        let (similarity, distance) = self.bounds(question, families).unwrap();
         let similar = families.minhash && pair.unrounded >= similarity;
         let close = families.simhash && pair.distance <= distance;
         let near = if families.both {

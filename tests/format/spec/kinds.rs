@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use resemblance::schema::{EmptyDocuments, Rebanding};
+use resemblance::schema::{ClusterBounds, EmptyDocuments, Rebanding};
 use resemblance::{
-    Containment, Document, DocumentId, MinHash, Schema, SchemaBuilder, Signature, SimHash, Store,
-    StoreOptions,
+    Combine, Containment, Document, DocumentId, MinHash, Schema, SchemaBuilder, Signature, SimHash,
+    Store, StoreOptions,
 };
 
 use crate::common::sample::one_in;
@@ -193,6 +193,46 @@ fn exact_stores_follow_the_specification() {
             &Rebanding::new().threshold(0.5),
         );
     }
+}
+
+#[test]
+fn stores_that_keep_clusters_follow_the_specification() {
+    let bounds = ClusterBounds::default();
+    let minhash = MinHash::new(16).banding(16, 1).threshold(0.1);
+    let both = Schema::builder()
+        .minhash(minhash)
+        .simhash(SimHash::bits64());
+    for builder in [
+        Schema::builder().minhash(minhash).clusters(bounds),
+        Schema::builder().minhash(minhash).exact().clusters(bounds),
+        both.clone()
+            .clusters(bounds.min_similarity(0.2).max_distance(2)),
+        both.near(Combine::Both).clusters(bounds),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("kind.rsm");
+        let schema = builder.build().unwrap();
+        let model = make(&path, schema.clone());
+        let read = reader::Store::read(&path);
+        stored::check(&read, &model);
+        let expected = (
+            bounds_of(&schema),
+            u32::from(schema.near() == Combine::Both),
+        );
+        assert_eq!((read.schema.clusters, read.schema.near), expected);
+        let snapshot = Store::open(&path).unwrap().snapshot().unwrap();
+        let largest = snapshot.largest_clusters(1_000).unwrap();
+        assert!(!largest.is_empty() || schema.near() == Combine::Both);
+        for (id, members) in &largest {
+            assert_eq!(read.clusters[&id.get()].len() as u64, *members);
+        }
+        assert_eq!(largest.len(), read.clusters.len());
+    }
+}
+
+fn bounds_of(schema: &Schema) -> Option<(Option<f64>, Option<u8>)> {
+    let bounds = schema.clusters().unwrap();
+    Some((bounds.min_similarity, bounds.max_distance))
 }
 
 fn values_of(kind: Kind) -> u16 {

@@ -7,6 +7,7 @@ use redb::{ReadOnlyDatabase, ReadableDatabase, ReadableTable, TableDefinition, T
 
 use crate::spec::blocks::{self, Block, Posting};
 use crate::spec::bytes::Bytes;
+use crate::spec::clusters::read_clusters;
 use crate::spec::filters::{self, Shape};
 use crate::spec::recipe::Signature;
 use crate::spec::schema::{Schema, decode_set};
@@ -44,12 +45,15 @@ pub(crate) fn read_tables(path: &Path) -> Tables {
     read_table!("bands", &[u8; 22], |key| key.to_vec());
     read_table!("permuted", &[u8; 22], |key| key.to_vec());
     read_table!("filters", &[u8; 10], |key| key.to_vec());
-    let mut names = read
-        .list_tables()
-        .unwrap()
-        .map(|table| table.name().to_owned());
-    if names.any(|name| name == "sets") {
+    let names = read.list_tables().unwrap();
+    let names: Vec<String> = names.map(|table| table.name().to_owned()).collect();
+    if names.iter().any(|name| name == "sets") {
         read_table!("sets", u64, |key| key.to_be_bytes().to_vec());
+    }
+    if names.iter().any(|name| name == "forest") {
+        read_table!("forest", &[u8; 16], |key| key.to_vec());
+        read_table!("members", u64, |key| key.to_be_bytes().to_vec());
+        read_table!("clusters", u64, |key| key.to_be_bytes().to_vec());
     }
     assert_eq!(read.list_tables().unwrap().count(), tables.len());
     tables
@@ -139,6 +143,8 @@ pub(crate) struct Store {
     /// The digests of documents that are noted to be equal, with those of their signatures, if their rows
     /// are there.
     pub(crate) equal: BTreeMap<u64, (u128, Option<u128>)>,
+    /// The members of each cluster that is kept.
+    pub(crate) clusters: BTreeMap<u64, BTreeSet<u64>>,
     pub(crate) documents: BTreeMap<u64, Document>,
     /// The rows of deleted documents.
     pub(crate) buried: BTreeMap<u64, Document>,
@@ -162,6 +168,7 @@ impl Store {
         let refuse = read_header(meta("header"));
         let has_weights = refuse & 1 << 8 != 0;
         assert_eq!(tables.contains_key("sets"), refuse & 1 << 9 != 0);
+        assert_eq!(tables.contains_key("clusters"), refuse & 1 << 10 != 0);
         let weights = has_weights.then(|| read_frequencies(meta("weights")));
         assert_eq!(
             has_weights,
@@ -201,6 +208,7 @@ impl Store {
             runs: read_runs(&tables),
             dead,
             equal: read_equal(&tables),
+            clusters: read_clusters(&tables),
             documents,
             buried,
             blocks: read_blocks(&tables),
@@ -236,7 +244,7 @@ fn read_header(mut bytes: Bytes<'_>) -> u64 {
     let (_version, oldest_reader) = (bytes.u16(), bytes.u16());
     assert!(oldest_reader <= 1);
     let (_ignorable, _read_only, refuse) = (bytes.u64(), bytes.u64(), bytes.u64());
-    assert_eq!(refuse & !(0b11 << 8), 0, "{refuse:b}");
+    assert_eq!(refuse & !(0b111 << 8), 0, "{refuse:b}");
     refuse
 }
 

@@ -40,6 +40,8 @@ pub(crate) struct Schema {
     /// Bits, greatest distance, groups.
     pub(crate) simhash: Option<(u16, u8, Groups)>,
     pub(crate) near: u32,
+    /// The least similarity, if there is one, and the greatest distance, if the store keeps clusters.
+    pub(crate) clusters: Option<(Option<f64>, Option<u8>)>,
     pub(crate) expected_documents: u64,
 }
 
@@ -88,11 +90,18 @@ impl Schema {
             let groups = (0..groups).map(|_| (bytes.u8(), bytes.u8())).collect();
             (bits, distance, groups)
         });
+        let near = bytes.u32();
+        assert!(near < 4);
+        let bounds = |bytes: &mut Bytes<'_>| {
+            let similarity = bytes.option(Bytes::u64).map(f64::from_bits);
+            (similarity, bytes.option(Bytes::u8))
+        };
         let schema = Self {
             recipe,
             minhash,
             simhash,
-            near: bytes.u32(),
+            near: near % 2,
+            clusters: (near > 1).then(|| bounds(bytes)),
             expected_documents: bytes.u64(),
         };
         let of_recipe = schema.minhash.map(|minhash| (minhash.kind, minhash.values));

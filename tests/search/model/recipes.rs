@@ -1,7 +1,7 @@
 //! Schemas of all kinds, as plain data that can be made shorter and printed.
 
 use proptest::prelude::*;
-use resemblance::schema::{EmptyDocuments, Permutations};
+use resemblance::schema::{ClusterBounds, EmptyDocuments, Permutations};
 use resemblance::{Combine, MinHash, Schema, SimHash, Text};
 
 #[derive(Clone, Copy, Debug)]
@@ -108,7 +108,22 @@ impl Recipe {
             (None, None) => builder = builder.simhash(SimHash::bits64()),
             (None, Some(_)) => {}
         }
+        if let Some(bounds) = self.clusters() {
+            builder = builder.clusters(bounds);
+        }
         builder.build().unwrap()
+    }
+
+    /// The clusters of each third schema. Other parts decide, so that old seeds give the same.
+    fn clusters(&self) -> Option<ClusterBounds> {
+        let bounds = ClusterBounds::default();
+        let part = self.minhash.map_or(0, |minhash| minhash.code_bits) % 3;
+        let kept = match (part, self.minhash, self.simhash) {
+            (1, Some(minhash), _) => bounds.min_similarity(minhash.threshold.max(0.9)),
+            (2, _, Some(_)) => bounds.max_distance(1),
+            _ => bounds,
+        };
+        (self.seed == 2).then_some(kept)
     }
 }
 

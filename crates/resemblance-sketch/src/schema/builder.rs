@@ -1,6 +1,7 @@
 //! Builders of schemas.
 
-use super::definition::{Combine, MinHashSchema, Schema, value_layout};
+use super::definition::{MinHashSchema, Schema, value_layout};
+use super::near::{ClusterBounds, Combine, NearRule};
 use crate::error::{Result, SketchError};
 use crate::lanes::{Banding, TableDesign, check_recall, check_threshold, choose_design};
 use crate::sketch::{
@@ -459,7 +460,7 @@ pub struct SchemaBuilder {
     minhash: Option<MinHash>,
     simhash: Option<SimHash>,
     containment: Option<Containment>,
-    near: Combine,
+    near: NearRule,
     seed: u64,
     expected_documents: u64,
     empty: EmptyDocuments,
@@ -473,7 +474,7 @@ impl Default for SchemaBuilder {
             minhash: None,
             simhash: None,
             containment: None,
-            near: Combine::Any,
+            near: NearRule::default(),
             seed: 1,
             expected_documents: 1_000_000,
             empty: EmptyDocuments::Distinct,
@@ -533,7 +534,26 @@ impl SchemaBuilder {
     /// # Ok::<(), resemblance_sketch::SketchError>(())
     /// ```
     pub fn near(mut self, near: Combine) -> Self {
-        self.near = near;
+        self.near.combine = near;
+        self
+    }
+
+    /// Keeps clusters in the store: each change of documents updates, in its own commit, the groups
+    /// of documents that pairs within the bounds connect. Default: no clusters are kept.
+    ///
+    /// An insertion then searches for the documents near the new one, as a query does, and a
+    /// removal searches for what connects the others. The bands and tables of the schema must be
+    /// made for the bounds.
+    ///
+    /// ```
+    /// # use resemblance_sketch::{MinHash, Schema, schema::ClusterBounds};
+    /// let builder = Schema::builder().minhash(MinHash::new(128).threshold(0.7));
+    /// let kept = builder.clone().clusters(ClusterBounds::default()).build()?;
+    /// assert!(kept.clusters().is_some() && builder.build()?.clusters().is_none());
+    /// # Ok::<(), resemblance_sketch::SketchError>(())
+    /// ```
+    pub fn clusters(mut self, bounds: ClusterBounds) -> Self {
+        self.near.clusters = Some(bounds);
         self
     }
 
@@ -662,6 +682,7 @@ impl SchemaBuilder {
             weights: None,
         };
         schema.check_has_family()?;
+        schema.check_clusters()?;
         Ok(schema)
     }
 }

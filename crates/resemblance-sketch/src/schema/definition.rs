@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::near::{ClusterBounds, Combine, NearRule};
 use crate::error::{Result, SketchError};
 use crate::invariant::bug;
 use crate::lanes::{Banding, LaneSet, TableDesign};
@@ -12,25 +13,6 @@ use crate::sketch::{
     Signature, Sketcher, ValueLayout,
 };
 use crate::text::{Text, UnicodeVersion};
-
-/// The rule by which two documents count as near if a schema has both MinHash and SimHash.
-///
-/// ```
-/// # use resemblance_sketch::{MinHash, Combine, Schema, SimHash};
-/// let schema = Schema::builder().minhash(MinHash::external(16)).simhash(SimHash::bits64());
-/// let schema = schema.near(Combine::Both).build()?;
-/// assert_eq!(schema.near(), Combine::Both); // `Combine::Any` if not given
-/// # Ok::<(), resemblance_sketch::SketchError>(())
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub enum Combine {
-    /// The similarity or the distance is within its bound.
-    #[default]
-    Any,
-    /// Both are within their bounds.
-    Both,
-}
 
 /// The MinHash part of a [`Schema`].
 ///
@@ -238,7 +220,7 @@ pub struct Schema {
     pub(super) unicode_version: UnicodeVersion,
     pub(super) minhash: Option<MinHashSchema>,
     pub(super) simhash: Option<TableDesign>,
-    pub(super) near: Combine,
+    pub(super) near: NearRule,
     pub(super) expected_documents: u64,
     /// Not part of the encoded schema: the weights can be large, and a store keeps them in a
     /// separate row.
@@ -391,7 +373,60 @@ impl Schema {
     /// The rule by which documents count as near, if there are both MinHash and SimHash.
     #[must_use]
     pub fn near(&self) -> Combine {
-        self.near
+        self.near.combine
+    }
+
+    /// Returns the bounds of the clusters that a store of this schema keeps, if it keeps any.
+    #[must_use]
+    pub fn clusters(&self) -> Option<ClusterBounds> {
+        self.near.clusters
+    }
+
+    /// Returns this schema with other bounds of the clusters, or without kept clusters.
+    ///
+    /// # Errors
+    ///
+    /// [`SketchError::InvalidParameter`] if the bands and tables are not made for the bounds.
+    ///
+    /// ```
+    /// # use resemblance_sketch::{MinHash, Schema, schema::ClusterBounds};
+    /// let plain = Schema::builder().minhash(MinHash::new(64)).build()?;
+    /// let kept = plain.clone().with_clusters(Some(ClusterBounds::default()))?;
+    /// assert_eq!(kept.with_clusters(None)?, plain);
+    /// # Ok::<(), resemblance_sketch::SketchError>(())
+    /// ```
+    pub fn with_clusters(mut self, bounds: Option<ClusterBounds>) -> Result<Self> {
+        self.near.clusters = bounds;
+        self.check_clusters()?;
+        Ok(self)
+    }
+
+    /// Checks that the bands and tables find the documents within the bounds of the clusters.
+    pub(super) fn check_clusters(&self) -> Result<()> {
+        let Some(bounds) = self.near.clusters else {
+            return Ok(());
+        };
+        self.check_families()?;
+        if let Some(found) = bounds.min_similarity {
+            let expected = "none for clusters: the schema has no MinHash";
+            let Some(minhash) = self.minhash else {
+                return Err(SketchError::invalid("min_similarity", found, expected));
+            };
+            let least = minhash.threshold();
+            let expected = format!("{least} to 1 for clusters, as the bands are made for {least}");
+            let is_valid = (least..=1.0).contains(&found);
+            SketchError::require(is_valid, "min_similarity", found, expected)?;
+        }
+        if let Some(found) = bounds.max_distance {
+            let expected = "none for clusters: the schema has no SimHash";
+            let Some(simhash) = &self.simhash else {
+                return Err(SketchError::invalid("max_distance", found, expected));
+            };
+            let most = simhash.max_distance();
+            let expected = format!("0 to {most} for clusters, as the tables are made for {most}");
+            SketchError::require(found <= most, "max_distance", found, expected)?;
+        }
+        Ok(())
     }
 
     /// The MinHash part.

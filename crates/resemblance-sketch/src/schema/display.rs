@@ -3,7 +3,8 @@
 
 use std::fmt;
 
-use super::definition::{Combine, MinHashSchema, Schema};
+use super::definition::{MinHashSchema, Schema};
+use super::near::{ClusterBounds, Combine};
 use crate::lanes::{TYPICAL_FEATURES, simhash_probability};
 use crate::sketch::{Containment, MinHashKind};
 
@@ -63,13 +64,29 @@ impl fmt::Display for Schema {
             )?;
         }
         if self.minhash.is_some() && self.simhash.is_some() {
-            let rule = match self.near {
+            let rule = match self.near.combine {
                 Combine::Any => "either bound",
                 Combine::Both => "both bounds",
             };
             write!(f, "\nnear-duplicates: within {rule}")?;
         }
+        if let Some(bounds) = self.clusters() {
+            write_clusters(f, &bounds)?;
+        }
         Ok(())
+    }
+}
+
+fn write_clusters(f: &mut fmt::Formatter<'_>, bounds: &ClusterBounds) -> fmt::Result {
+    write!(f, "\nclusters: kept, of documents ")?;
+    match (bounds.min_similarity, bounds.max_distance) {
+        (None, None) => write!(f, "that are near-duplicates"),
+        (Some(least), None) => write!(f, "with a similarity of {least} or more"),
+        (None, Some(most)) => write!(f, "within a distance of {most}"),
+        (Some(least), Some(most)) => write!(
+            f,
+            "with a similarity of {least} or more, and a distance of up to {most}, by the same rule"
+        ),
     }
 }
 

@@ -9,13 +9,15 @@ mod definition;
 mod design;
 mod difference;
 mod display;
+mod near;
 mod rebanding;
 mod schema_bytes;
 mod stored;
 
 pub use builder::{MinHash, SchemaBuilder, SimHash};
-pub use definition::{Combine, MinHashSchema, Schema};
+pub use definition::{MinHashSchema, Schema};
 pub use design::DesignReport;
 pub use difference::RecipeDifference;
+pub use near::{ClusterBounds, Combine};
 pub use rebanding::Rebanding;
 pub use stored::UncheckedSchema;

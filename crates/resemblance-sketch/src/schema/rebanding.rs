@@ -263,13 +263,15 @@ impl Schema {
             recipe.exact_bits = rebanding.exact_bits;
         }
         recipe.validate()?;
-        Ok(Self {
+        let rebanded = Self {
             recipe,
             minhash: minhash.transpose()?,
             simhash: self.simhash.as_ref().map(rebuilt).transpose()?,
             expected_documents,
             ..self.clone()
-        })
+        };
+        rebanded.check_clusters()?;
+        Ok(rebanded)
     }
 }
 

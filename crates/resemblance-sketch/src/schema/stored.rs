@@ -5,7 +5,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer};
 
 use super::builder::MinHash;
-use super::definition::{Combine, MinHashSchema, Schema};
+use super::definition::{MinHashSchema, Schema};
+use super::near::NearRule;
 use crate::error::{Result, SketchError};
 use crate::lanes::TableDesign;
 use crate::sketch::{DocumentFrequencies, Recipe};
@@ -56,6 +57,7 @@ impl Schema {
         let simhash_bits = self.simhash.as_ref().map(TableDesign::bits);
         let is_external = self.recipe.simhash_bits.is_none();
         self.check_has_family()?;
+        self.check_clusters()?;
         let is_same =
             of_recipe == of_schema && (is_external || self.recipe.simhash_bits == simhash_bits);
         let expected = "the families of the schema";
@@ -71,7 +73,7 @@ struct StoredSchema {
     unicode_version: UnicodeVersion,
     minhash: Option<MinHashSchema>,
     simhash: Option<TableDesign>,
-    near: Combine,
+    near: NearRule,
     expected_documents: u64,
     #[serde(skip)]
     weights: Option<Arc<DocumentFrequencies>>,

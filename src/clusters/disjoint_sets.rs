@@ -11,22 +11,23 @@ const PAGE_IDS: u64 = 256;
 /// It takes 8 bytes for each id in every range of 256 ids that contains a joined one, independently
 /// of the number of pairs.
 #[derive(Clone, Debug, Default)]
-pub(super) struct DisjointSets {
+pub(crate) struct DisjointSets {
     /// The parents of the ids of each stretch, by its number. An id that is in none is its own.
     pages: HashMap<u64, Box<[u64]>>,
 }
 
 impl DisjointSets {
-    /// Unites the sets of two ids.
-    pub(super) fn join(&mut self, a: u64, b: u64) {
+    /// Unites the sets of two ids, and returns true unless they were one.
+    pub(crate) fn join(&mut self, a: u64, b: u64) -> bool {
         let (a, b) = (self.root(a), self.root(b));
         if a != b {
             self.set_parent(a.max(b), a.min(b));
         }
+        a != b
     }
 
     /// Returns true if two ids are in the same set.
-    pub(super) fn are_joined(&mut self, a: u64, b: u64) -> bool {
+    pub(crate) fn are_joined(&mut self, a: u64, b: u64) -> bool {
         a == b || self.root(a) == self.root(b)
     }
 
@@ -46,7 +47,7 @@ impl DisjointSets {
     }
 
     /// Returns the smallest id of the set of an id.
-    pub(super) fn root(&mut self, mut id: u64) -> u64 {
+    pub(crate) fn root(&mut self, mut id: u64) -> u64 {
         let mut parent = self.parent(id);
         while parent != id {
             let grandparent = self.parent(parent);
@@ -60,7 +61,7 @@ impl DisjointSets {
 
     /// Returns the sets of at least two ids. At the end this takes 16 bytes for each id of a set
     /// except the first; all pages have been released.
-    pub(super) fn into_sets(mut self) -> Sets {
+    pub(crate) fn into_sets(mut self) -> Sets {
         let mut stretches: Vec<u64> = self.pages.keys().copied().collect();
         stretches.sort_unstable();
         let ids = |stretch: u64| (0..PAGE_IDS).map(move |offset| stretch * PAGE_IDS + offset);
@@ -86,7 +87,7 @@ impl DisjointSets {
 
 /// Sets by their smallest ids, each ascending.
 #[derive(Clone, Debug)]
-pub(super) struct Sets {
+pub(crate) struct Sets {
     /// The smallest id of its set with each other one, ascending.
     members: std::vec::IntoIter<(u64, u64)>,
 }
@@ -97,7 +98,7 @@ impl Sets {
     }
 
     /// Returns the smallest id and the number of ids of every set that is left.
-    pub(super) fn sizes(&self) -> impl Iterator<Item = (u64, u64)> {
+    pub(crate) fn sizes(&self) -> impl Iterator<Item = (u64, u64)> {
         let sets = self.left().filter_map(|set| Some((set.first()?.0, set)));
         sets.map(|(first, set)| (first, set.len() as u64 + 1))
     }

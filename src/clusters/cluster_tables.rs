@@ -1,0 +1,219 @@
+//! The tables of clusters, of a snapshot or of a transaction.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashSet};
+
+use crate::engine::{
+    AccessGuard, CLUSTERS, EngineResult, FOREST, MEMBERS, ReadOnlyTable, ReadTransaction,
+    ReadableTable, ReadableTableMetadata, Table, TableHandle, WriteTransaction,
+};
+use crate::error::{Error, Result};
+use crate::format::{
+    ClusterRow, KeptCluster, Link, checksum, decode_member, edge_key, encode_member, split_edge_key,
+};
+use crate::id::ClusterId;
+use crate::invariant::invariant;
+
+/// The three tables, open for reading or for writing.
+pub(crate) struct ClusterTables<F, R> {
+    pub(crate) forest: F,
+    pub(crate) members: R,
+    pub(crate) clusters: R,
+}
+
+/// The tables of a transaction.
+pub(crate) type WrittenClusters<'t> =
+    ClusterTables<Table<'t, &'static [u8; 16], &'static [u8]>, Table<'t, u64, &'static [u8]>>;
+
+/// The tables of a snapshot.
+pub(crate) type ReadClusters = ClusterTables<
+    ReadOnlyTable<&'static [u8; 16], &'static [u8]>,
+    ReadOnlyTable<u64, &'static [u8]>,
+>;
+
+impl ReadClusters {
+    pub(crate) fn of(read: &ReadTransaction) -> Result<Self> {
+        Ok(Self {
+            forest: read.open_table(FOREST).engine()?,
+            members: read.open_table(MEMBERS).engine()?,
+            clusters: read.open_table(CLUSTERS).engine()?,
+        })
+    }
+}
+
+impl<F, R> ClusterTables<F, R>
+where
+    F: ReadableTable<&'static [u8; 16], &'static [u8]>,
+    R: ReadableTable<u64, &'static [u8]> + ReadableTableMetadata,
+{
+    /// Returns the cluster of a document, if it is in one.
+    pub(crate) fn cluster_of(&self, document: u64) -> Result<Option<(u64, KeptCluster)>> {
+        match self.label_of(document)? {
+            Some(label) => self.member_of(document, label).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Returns the id that the cluster of a document had when the document joined it.
+    fn label_of(&self, document: u64) -> Result<Option<u64>> {
+        let row = self.members.get(document).engine()?;
+        row.map(|row| decode_member(document, row.value()))
+            .transpose()
+    }
+
+    /// Returns the cluster of a document that has a label.
+    fn member_of(&self, document: u64, label: u64) -> Result<(u64, KeptCluster)> {
+        match self.resolve(label)? {
+            Some((id, ClusterRow::Kept(cluster))) => Ok((id, cluster)),
+            found => {
+                let detail = format!("cluster {label} of document {document} is now {found:?}");
+                Err(damaged(label, detail))
+            }
+        }
+    }
+
+    /// Returns the id that a cluster has now and its row, or `None` if there was never such a
+    /// cluster.
+    pub(crate) fn resolve(&self, cluster: u64) -> Result<Option<(u64, ClusterRow)>> {
+        let mut id = cluster;
+        for _ in 0..=self.clusters.len().engine()? {
+            let row = self.clusters.get(id).engine()?;
+            match row.map(|row| ClusterRow::decode(id, row.value())) {
+                None if id == cluster => return Ok(None),
+                None => return Err(damaged(id, "found no row, expected one")),
+                Some(row) => match row? {
+                    ClusterRow::Forward(to) => id = to,
+                    row => return Ok(Some((id, row))),
+                },
+            }
+        }
+        Err(damaged(cluster, "found a circle of ids that forward"))
+    }
+
+    /// Returns the documents at the other ends of a document's edges, ascending.
+    pub(crate) fn neighbours(&self, document: u64) -> Result<Vec<u64>> {
+        let (first, last) = (edge_key(document, 0), edge_key(document, u64::MAX));
+        let edges = self.forest.range::<&[u8; 16]>(&first..=&last).engine()?;
+        let other = |key: AccessGuard<'_, &[u8; 16]>| split_edge_key(key.value()).1;
+        edges.map(|edge| Ok(other(edge.engine()?.0))).collect()
+    }
+
+    /// Returns the members of a cluster by its present or a former id, ascending; none if there is
+    /// no such cluster any more.
+    pub(crate) fn members_of(&self, cluster: u64) -> Result<Vec<u64>> {
+        let Some((id, ClusterRow::Kept(kept))) = self.resolve(cluster)? else {
+            return Ok(Vec::new());
+        };
+        let mut found = HashSet::from([kept.first]);
+        let mut ahead = vec![kept.first];
+        while let Some(document) = ahead.pop() {
+            let neighbours = self.neighbours(document)?;
+            ahead.extend(neighbours.into_iter().filter(|other| found.insert(*other)));
+        }
+        if found.len() as u64 != kept.documents {
+            let (found, expected) = (found.len(), kept.documents);
+            return Err(damaged(
+                id,
+                format!("found {found} members, expected {expected}"),
+            ));
+        }
+        let mut members: Vec<u64> = found.into_iter().collect();
+        members.sort_unstable();
+        Ok(members)
+    }
+
+    /// Returns the clusters with the most members, at most `count`, the largest first; of equally
+    /// large ones the older first.
+    pub(crate) fn largest(&self, count: usize) -> Result<Vec<(ClusterId, u64)>> {
+        let mut largest = BinaryHeap::new();
+        for entry in self.clusters.iter().engine()? {
+            let (id, row) = entry.engine()?;
+            let id = id.value();
+            if let ClusterRow::Kept(cluster) = ClusterRow::decode(id, row.value())? {
+                largest.push((Reverse(cluster.documents), id));
+                if largest.len() > count {
+                    largest.pop();
+                }
+            }
+        }
+        let largest = largest.into_sorted_vec().into_iter();
+        Ok(largest
+            .map(|(Reverse(documents), id)| (ClusterId::new(id), documents))
+            .collect())
+    }
+}
+
+/// The error of a row about a cluster that contradicts others.
+fn damaged(cluster: u64, detail: impl Into<String>) -> Error {
+    Error::corrupt(
+        checksum::place(CLUSTERS.name(), &cluster.to_be_bytes()),
+        detail.into(),
+    )
+}
+
+impl<'t> WrittenClusters<'t> {
+    pub(crate) fn open(write: &'t WriteTransaction) -> Result<Self> {
+        Ok(Self {
+            forest: write.open_table(FOREST).engine()?,
+            members: write.open_table(MEMBERS).engine()?,
+            clusters: write.open_table(CLUSTERS).engine()?,
+        })
+    }
+
+    /// Returns the cluster of a document, if it is in one, and shortens the way to it.
+    pub(super) fn shorten(&mut self, document: u64) -> Result<Option<(u64, KeptCluster)>> {
+        let Some(label) = self.label_of(document)? else {
+            return Ok(None);
+        };
+        let (id, cluster) = self.member_of(document, label)?;
+        if id != label {
+            self.put_cluster(label, ClusterRow::Forward(id))?;
+            self.put_member(document, id)?;
+        }
+        Ok(Some((id, cluster)))
+    }
+
+    /// Returns the id of the next cluster. Rows of clusters are never removed, so none is reused.
+    pub(super) fn next_id(&self) -> Result<u64> {
+        let last = self.clusters.last().engine()?;
+        Ok(last.map_or(0, |(id, _)| id.value() + 1))
+    }
+
+    pub(super) fn put_edge(&mut self, a: u64, b: u64, link: &Link) -> Result<()> {
+        for key in [edge_key(a, b), edge_key(b, a)] {
+            let old = self
+                .forest
+                .insert(&key, link.encode(&key).as_slice())
+                .engine()?;
+            invariant!(old.is_none(), "documents {a} and {b} have two edges");
+        }
+        Ok(())
+    }
+
+    pub(super) fn remove_edge(&mut self, a: u64, b: u64) -> Result<()> {
+        for key in [edge_key(a, b), edge_key(b, a)] {
+            if self.forest.remove(&key).engine()?.is_none() {
+                let place = checksum::place(FOREST.name(), &key);
+                return Err(Error::corrupt(place, "found no row, expected one"));
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn put_member(&mut self, document: u64, cluster: u64) -> Result<()> {
+        let row = encode_member(document, cluster);
+        self.members.insert(document, row.as_slice()).engine()?;
+        Ok(())
+    }
+
+    pub(super) fn remove_member(&mut self, document: u64) -> Result<()> {
+        self.members.remove(document).engine()?;
+        Ok(())
+    }
+
+    pub(super) fn put_cluster(&mut self, cluster: u64, row: ClusterRow) -> Result<()> {
+        let row = row.encode(cluster);
+        self.clusters.insert(cluster, row.as_slice()).engine()?;
+        Ok(())
+    }
+}

@@ -1,0 +1,290 @@
+//! A document leaves the clusters of a store, which may split one.
+//!
+//! The parts of its tree are walked in lockstep until all but one have ended, so the largest is
+//! never walked to its end. Each of the others is searched for a near document outside of it. If
+//! there is one, the pair becomes an edge of the tree. Otherwise the part is a cluster of its own.
+//!
+//! With n members in all parts but the largest, this costs up to n searches and reads of edges for
+//! about n documents times the number of parts. Where near documents abound, one search for each
+//! neighbour suffices. Only if the cluster really splits are members given another id: those of the
+//! parts without the oldest member. The whole cluster is walked then if an earlier removal has
+//! taken its oldest member.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::clusters::cluster_tables::WrittenClusters;
+use crate::clusters::disjoint_sets::DisjointSets;
+use crate::clusters::entering::{link_of, near_documents};
+use crate::error::{Error, Result};
+use crate::format::{ClusterRow, DOCUMENTS, KeptCluster, no_row};
+use crate::invariant::{OrBug, at, at_mut, invariant};
+use crate::query::{ResolvedBounds, Scored};
+use crate::read::ReadView;
+
+/// Number of neighbours of a removed document up to which each is searched for the others first.
+/// Among many equal documents, this connects them without a walk.
+const MAX_ASKED: usize = 8;
+
+/// Connects the documents that are left when others leave.
+pub(crate) struct Reconnection<'a> {
+    view: &'a dyn ReadView,
+    bounds: &'a ResolvedBounds,
+}
+
+impl<'a> Reconnection<'a> {
+    /// Connects documents as a view shows them.
+    pub(crate) fn new(view: &'a dyn ReadView, bounds: &'a ResolvedBounds) -> Self {
+        Self { view, bounds }
+    }
+
+    /// Takes a removed document, which the view shows no more, out of its cluster.
+    pub(crate) fn leave(&self, tables: &mut WrittenClusters<'_>, document: u64) -> Result<()> {
+        let Some((id, mut cluster)) = tables.cluster_of(document)? else {
+            return Ok(());
+        };
+        let neighbours = tables.neighbours(document)?;
+        for other in &neighbours {
+            tables.remove_edge(document, *other)?;
+        }
+        tables.remove_member(document)?;
+        let left = cluster.documents.checked_sub(1);
+        cluster.documents = left
+            .filter(|left| (*left == 0) == neighbours.is_empty())
+            .ok_or_else(|| {
+                let (edges, members) = (neighbours.len(), cluster.documents);
+                let detail = format!(
+                    "document {document} has {edges} edges, and the cluster {members} members"
+                );
+                Error::corrupt(format!("table clusters, cluster {id}"), detail)
+            })?;
+        let Some(first) = neighbours.first() else {
+            return tables.put_cluster(id, ClusterRow::Ended);
+        };
+        if cluster.first == document {
+            cluster.first = *first;
+            cluster.is_oldest = cluster.documents == 1;
+        }
+        let starts = self.connect(tables, &neighbours)?;
+        if starts.len() == 1 {
+            return tables.put_cluster(id, ClusterRow::Kept(cluster));
+        }
+        let parts = Parts::walk(tables, &starts)?;
+        let groups = self.reconnect(tables, id, &parts)?;
+        split(tables, id, cluster, parts, groups)
+    }
+
+    /// Returns the documents near a stored one.
+    fn near_document(&self, document: u64) -> Result<Vec<Scored>> {
+        let signature = self.view.signature_of(document)?;
+        let signature = signature.ok_or_else(|| no_row(DOCUMENTS, document, 1))?;
+        near_documents(self.view, self.bounds, &signature, Some(document))
+    }
+
+    /// Connects the neighbours of a removed document that are near each other, if they are few.
+    /// Returns one of each part that is left.
+    fn connect(&self, tables: &mut WrittenClusters<'_>, neighbours: &[u64]) -> Result<Vec<u64>> {
+        if neighbours.len() > MAX_ASKED {
+            return Ok(neighbours.to_vec());
+        }
+        let mut parts = DisjointSets::default();
+        let mut left = neighbours.len();
+        for document in neighbours {
+            if left == 1 {
+                break;
+            }
+            for other in self.near_document(*document)? {
+                if neighbours.contains(&other.id) && parts.join(*document, other.id) {
+                    tables.put_edge(*document, other.id, &link_of(&other)?)?;
+                    left -= 1;
+                }
+            }
+        }
+        let roots = neighbours.iter().copied();
+        Ok(roots.filter(|id| parts.root(*id) == *id).collect())
+    }
+
+    /// Searches each part but the largest for near documents in others, and connects the parts by
+    /// them. Returns the sets of connected parts.
+    fn reconnect(
+        &self,
+        tables: &mut WrittenClusters<'_>,
+        cluster: u64,
+        parts: &Parts,
+    ) -> Result<DisjointSets> {
+        let mut connected = DisjointSets::default();
+        let rest = parts.rest as u64;
+        let mut ascending: Vec<usize> = (0..parts.all.len())
+            .filter(|it| *it != parts.rest)
+            .collect();
+        ascending.sort_by_key(|part| parts.all.get(*part).map(|part| part.members.len()));
+        for index in ascending {
+            for member in &at(&parts.all, index)?.members {
+                if connected.are_joined(index as u64, rest) {
+                    break;
+                }
+                for other in self.near_document(*member)? {
+                    let part = parts.part_of(other.id);
+                    if !connected.join(index as u64, part as u64) {
+                        continue;
+                    }
+                    let found = tables.cluster_of(other.id)?.map(|(id, _)| id);
+                    invariant!(
+                        found == Some(cluster),
+                        "document {} is near one of cluster {cluster} and in {found:?}",
+                        other.id
+                    );
+                    tables.put_edge(*member, other.id, &link_of(&other)?)?;
+                }
+            }
+        }
+        Ok(connected)
+    }
+}
+
+/// A part of a tree from which a document was removed.
+struct Part {
+    /// The members that have been found.
+    members: Vec<u64>,
+    /// The number of members whose edges have been read.
+    read: usize,
+}
+
+impl Part {
+    fn is_walked(&self) -> bool {
+        self.read == self.members.len()
+    }
+}
+
+/// The parts of a tree.
+struct Parts {
+    all: Vec<Part>,
+    owners: HashMap<u64, usize>,
+    /// The largest part, of which some members may not have been found.
+    rest: usize,
+}
+
+impl Parts {
+    /// Walks the parts that begin with these documents, until all but one have been walked.
+    fn walk(tables: &WrittenClusters<'_>, starts: &[u64]) -> Result<Self> {
+        let part = |start: &u64| Part {
+            members: vec![*start],
+            read: 0,
+        };
+        let mut parts = Self {
+            all: starts.iter().map(part).collect(),
+            owners: starts.iter().copied().zip(0..).collect(),
+            rest: 0,
+        };
+        let mut ahead: Vec<usize> = (0..starts.len()).collect();
+        while ahead.len() > 1 {
+            for part in &ahead {
+                parts.step(tables, *part)?;
+            }
+            ahead.retain(|part| parts.all.get(*part).is_some_and(|part| !part.is_walked()));
+        }
+        let size = |part: &Part| (!part.is_walked(), part.members.len());
+        let largest = (0..).zip(&parts.all).max_by_key(|(_, part)| size(part));
+        parts.rest = largest.or_bug("a part of a cluster")?.0;
+        Ok(parts)
+    }
+
+    /// Reads the edges of the next member of a part that has one.
+    fn step(&mut self, tables: &WrittenClusters<'_>, index: usize) -> Result<()> {
+        let part = at_mut(&mut self.all, index)?;
+        let member = *at(&part.members, part.read)?;
+        part.read += 1;
+        for other in tables.neighbours(member)? {
+            if let Some(owner) = self.owners.insert(other, index) {
+                invariant!(owner == index, "document {other} is in two parts of a tree");
+                continue;
+            }
+            part.members.push(other);
+        }
+        Ok(())
+    }
+
+    /// Finds all members of the largest part.
+    fn walk_rest(&mut self, tables: &WrittenClusters<'_>) -> Result<()> {
+        while !at(&self.all, self.rest)?.is_walked() {
+            self.step(tables, self.rest)?;
+        }
+        Ok(())
+    }
+
+    fn part_of(&self, document: u64) -> usize {
+        self.owners.get(&document).copied().unwrap_or(self.rest)
+    }
+
+    /// Returns the members of parts that have been walked, ascending.
+    fn members(&self, parts: &[usize]) -> Result<Vec<u64>> {
+        let mut members = Vec::new();
+        for part in parts {
+            members.extend(&at(&self.all, *part)?.members);
+        }
+        members.sort_unstable();
+        Ok(members)
+    }
+}
+
+/// Makes each set of connected parts a cluster. The one with the oldest member keeps the id. The
+/// others get the next ids, in the order of their oldest members; a single document is in no
+/// cluster.
+fn split(
+    tables: &mut WrittenClusters<'_>,
+    id: u64,
+    cluster: KeptCluster,
+    mut parts: Parts,
+    mut connected: DisjointSets,
+) -> Result<()> {
+    let mut groups: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
+    for part in 0..parts.all.len() {
+        groups
+            .entry(connected.root(part as u64))
+            .or_default()
+            .push(part);
+    }
+    if groups.len() == 1 {
+        return tables.put_cluster(id, ClusterRow::Kept(cluster));
+    }
+    let oldest = match cluster.is_oldest {
+        true => cluster.first,
+        false => {
+            parts.walk_rest(tables)?;
+            let members = parts.all.iter().flat_map(|part| &part.members);
+            *members.min().or_bug("a member of a cluster")?
+        }
+    };
+    let kept = connected.root(parts.part_of(oldest) as u64);
+    groups.remove(&kept);
+    if kept != connected.root(parts.rest as u64) {
+        parts.walk_rest(tables)?;
+    }
+    let members = groups.values().map(|group| parts.members(group));
+    let mut others = members.collect::<Result<Vec<_>>>()?;
+    others.sort_unstable();
+    let mut documents = Some(cluster.documents);
+    for members in &others {
+        documents = documents.and_then(|left| left.checked_sub(members.len() as u64));
+        let first = *at(members, 0)?;
+        if members.len() == 1 {
+            tables.remove_member(first)?;
+            continue;
+        }
+        let id = tables.next_id()?;
+        for member in members {
+            tables.put_member(*member, id)?;
+        }
+        let cluster = KeptCluster {
+            documents: members.len() as u64,
+            first,
+            is_oldest: true,
+        };
+        tables.put_cluster(id, ClusterRow::Kept(cluster))?;
+    }
+    let kept = KeptCluster {
+        documents: documents.or_bug("a size that includes each part")?,
+        first: oldest,
+        is_oldest: true,
+    };
+    tables.put_cluster(id, ClusterRow::Kept(kept))
+}

@@ -1,0 +1,208 @@
+//! Checks invariant 11: the clusters that a store keeps are the components of its forest, whose
+//! edges connect live documents within the bounds.
+
+use std::collections::HashMap;
+
+use crate::clusters::{DisjointSets, ReadClusters, cluster_bounds};
+use crate::engine::{EngineResult, ReadableTable};
+use crate::error::Result;
+use crate::format::{ClusterRow, KeptCluster, Link, decode_member, edge_key, split_edge_key};
+use crate::query::{ResolvedBounds, Scorer};
+use crate::read::SnapshotView;
+use crate::state::Tombstones;
+use crate::types::{CheckReport, Phase, Watch};
+
+/// The greatest difference of two sums of the same numbers in another order.
+const ROUNDING: f64 = 1e-9;
+
+/// Checks the tables of clusters; `live` has the readable documents.
+pub(super) fn check_clusters(
+    snapshot: &SnapshotView,
+    live: &Tombstones,
+    report: &mut CheckReport,
+    watch: &mut Watch<'_>,
+) -> Result<()> {
+    let Some(bounds) = cluster_bounds(snapshot.schema())? else {
+        return Ok(());
+    };
+    let tables = ReadClusters::of(&snapshot.inner.tables()?.read)?;
+    let mut check = ClusterCheck {
+        snapshot,
+        bounds: &bounds,
+        tables: &tables,
+        live,
+        report,
+        trees: DisjointSets::default(),
+        found: HashMap::new(),
+    };
+    check.forest(watch)?;
+    check.members()?;
+    check.clusters()
+}
+
+struct ClusterCheck<'a> {
+    snapshot: &'a SnapshotView,
+    bounds: &'a ResolvedBounds,
+    tables: &'a ReadClusters,
+    live: &'a Tombstones,
+    report: &'a mut CheckReport,
+    trees: DisjointSets,
+    /// The tree, the first member and the number of members of each cluster.
+    found: HashMap<u64, Members>,
+}
+
+struct Members {
+    root: u64,
+    first: u64,
+    documents: u64,
+}
+
+impl ClusterCheck<'_> {
+    fn forest(&mut self, watch: &mut Watch<'_>) -> Result<()> {
+        let tables = self.tables;
+        for (done, entry) in (0..).zip(tables.forest.iter().engine()?) {
+            watch.step(Phase::LinkingClusters, done, None)?;
+            let (key, row) = entry.engine()?;
+            let (a, b) = split_edge_key(key.value());
+            let checked = self.edge(a, b, row.value());
+            self.report.note(11, checked)?;
+        }
+        Ok(())
+    }
+
+    fn edge(&mut self, a: u64, b: u64, row: &[u8]) -> Result<()> {
+        let link = Link::decode(&edge_key(a, b), row)?;
+        let place = || format!("table forest, documents {a} and {b}");
+        let reverse = edge_key(b, a);
+        let other = self.tables.forest.get(&reverse).engine()?;
+        let other = other
+            .map(|row| Link::decode(&reverse, row.value()))
+            .transpose()?;
+        if other != Some(link) {
+            let detail = format!("found {link:?}, in the other direction {other:?}");
+            self.report.add(11, place(), detail);
+        }
+        if a >= b {
+            return Ok(());
+        }
+        if !self.live.contains(a) || !self.live.contains(b) {
+            self.report.add(
+                11,
+                place(),
+                "found an edge of a document that does not live",
+            );
+            return Ok(());
+        }
+        if !self.trees.join(a, b) {
+            self.report
+                .add(11, place(), "found an edge that closes a circle");
+        }
+        let view = self.snapshot.view();
+        if let Some(signature) = view.signature_of(a)? {
+            let found = Scorer::new(&signature).scored_document(view, b)?;
+            let is_same = (found.similarity - link.similarity).abs() <= ROUNDING
+                && found.distance == u32::from(link.distance);
+            if !is_same || !found.is_within(self.bounds) {
+                let detail = format!("found {link:?}, expected {found:?} within the bounds");
+                self.report.add(11, place(), detail);
+            }
+        }
+        Ok(())
+    }
+
+    fn members(&mut self) -> Result<()> {
+        let tables = self.tables;
+        for entry in tables.members.iter().engine()? {
+            let (document, row) = entry.engine()?;
+            let document = document.value();
+            let checked = decode_member(document, row.value())
+                .and_then(|label| self.tables.resolve(label))
+                .map(|found| self.member(document, found));
+            self.report.note(11, checked)?;
+        }
+        Ok(())
+    }
+
+    fn member(&mut self, document: u64, found: Option<(u64, ClusterRow)>) {
+        let root = self.trees.root(document);
+        let place = format!("table members, document {document}");
+        let (Some((id, ClusterRow::Kept(_))), true) = (found, self.live.contains(document)) else {
+            let lives = self.live.contains(document);
+            let detail = format!("found it in cluster {found:?}; the document lives: {lives}");
+            return self.report.add(11, place, detail);
+        };
+        let members = self.found.entry(id).or_insert(Members {
+            root,
+            first: document,
+            documents: 0,
+        });
+        members.documents += 1;
+        if members.root != root {
+            let detail = format!("found it in cluster {id}, with which no edges connect it");
+            self.report.add(11, place, detail);
+        }
+    }
+
+    fn clusters(&mut self) -> Result<()> {
+        let mut trees = HashMap::new();
+        let tables = self.tables;
+        for entry in tables.clusters.iter().engine()? {
+            let (id, row) = entry.engine()?;
+            let id = id.value();
+            let checked = ClusterRow::decode(id, row.value());
+            let place = format!("table clusters, cluster {id}");
+            if let Ok(ClusterRow::Forward(_)) = &checked {
+                self.report.note(11, self.tables.resolve(id).map(drop))?;
+                continue;
+            }
+            let found = self.found.get(&id);
+            match (&checked, found) {
+                (Ok(ClusterRow::Kept(cluster)), Some(members)) => {
+                    if !is_of(cluster, members, &mut self.trees) {
+                        let first = members.first;
+                        let detail = format!(
+                            "found {cluster:?}, expected {} documents from {first} on",
+                            members.documents
+                        );
+                        self.report.add(11, place, detail);
+                    } else if trees.insert(members.root, id).is_some() {
+                        self.report
+                            .add(11, place, "found a second cluster of one tree");
+                    }
+                }
+                (Ok(ClusterRow::Kept(_)), None) | (Ok(ClusterRow::Ended), Some(_)) => {
+                    let members = found.map_or(0, |members| members.documents);
+                    let detail = format!("found {checked:?}, with {members} members");
+                    self.report.add(11, place, detail);
+                }
+                _ => {}
+            }
+            self.report.note(11, checked.map(drop))?;
+        }
+        self.unnamed_trees()
+    }
+
+    /// Checks that each document with an edge is in a cluster.
+    fn unnamed_trees(&mut self) -> Result<()> {
+        let tables = self.tables;
+        let mut last = None;
+        for entry in tables.forest.iter().engine()? {
+            let (a, _) = split_edge_key(entry.engine()?.0.value());
+            let is_next = last.replace(a) != Some(a);
+            if is_next && self.tables.members.get(a).engine()?.is_none() {
+                let place = format!("table members, document {a}");
+                self.report
+                    .add(11, place, "found no row, expected one for its edges");
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_of(cluster: &KeptCluster, members: &Members, trees: &mut DisjointSets) -> bool {
+    let is_first = match cluster.is_oldest {
+        true => cluster.first == members.first,
+        false => trees.root(cluster.first) == members.root,
+    };
+    is_first && cluster.documents == members.documents
+}

@@ -1,0 +1,185 @@
+//! The oracle for clusters that a store keeps: their members, and the ids that they have had.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use resemblance::{ClusterId, DocumentId, Signature, Snapshot};
+
+use super::{Model, components};
+use crate::common::question::Question;
+
+/// The clusters that have members, and what has become of the ids of others.
+#[derive(Clone, Default)]
+pub(crate) struct KeptClusters {
+    members: BTreeMap<u64, BTreeSet<u64>>,
+    forwards: BTreeMap<u64, u64>,
+    next_id: u64,
+}
+
+impl KeptClusters {
+    fn id_of(&self, document: u64) -> Option<u64> {
+        let mut clusters = self.members.iter();
+        let found = clusters.find(|(_, members)| members.contains(&document));
+        found.map(|(id, _)| *id)
+    }
+
+    fn begin(&mut self, members: BTreeSet<u64>) {
+        self.members.insert(self.next_id, members);
+        self.next_id += 1;
+    }
+
+    /// The id that a former one leads to.
+    fn resolve(&self, id: u64) -> u64 {
+        self.forwards.get(&id).map_or(id, |to| self.resolve(*to))
+    }
+}
+
+impl Model {
+    /// The question that finds the documents near one in a cluster.
+    fn linked(&self) -> Option<Question> {
+        let bounds = self.schema.clusters()?;
+        Some(Question {
+            min_similarity: bounds.min_similarity,
+            max_distance: bounds.max_distance.map(u32::from),
+            ..Question::default()
+        })
+    }
+
+    fn are_linked(&self, question: &Question, a: &Signature, b: &Signature) -> bool {
+        let families = self.families(question).unwrap();
+        let (_, distance) = self.bounds(question, families).unwrap();
+        let found = self.compare(0, a, b);
+        let meets = families.simhash && found.distance <= distance
+            || families.minhash && !families.both && self.shares_band(a, b);
+        meets && self.is_near(question, a, b, &found)
+    }
+
+    /// Links a document that was inserted last.
+    pub(super) fn link(&mut self, id: u64) {
+        let Some(question) = self.linked() else {
+            return;
+        };
+        let signature = &self.documents[&id].signature;
+        let others = self.documents.range(..id);
+        let near = others.filter(|(_, it)| self.are_linked(&question, signature, &it.signature));
+        let near: Vec<u64> = near.map(|(id, _)| *id).collect();
+        if near.is_empty() {
+            return;
+        }
+        let met: BTreeSet<u64> = near.iter().filter_map(|id| self.kept.id_of(*id)).collect();
+        let mut union: BTreeSet<u64> = near.into_iter().chain([id]).collect();
+        let size = |id: &u64| self.kept.members[id].len();
+        let largest = met.iter().copied().rev().max_by_key(size);
+        for id in &met {
+            union.extend(self.kept.members.remove(id).unwrap());
+        }
+        let Some(largest) = largest else {
+            return self.kept.begin(union);
+        };
+        for id in met.into_iter().filter(|id| *id != largest) {
+            self.kept.forwards.insert(id, largest);
+        }
+        self.kept.members.insert(largest, union);
+    }
+
+    /// Takes out a document that was removed.
+    fn unlink(&mut self, id: u64) {
+        let Some(cluster) = self.kept.id_of(id) else {
+            return;
+        };
+        let question = self.linked().unwrap();
+        let mut left: Vec<u64> = self
+            .kept
+            .members
+            .remove(&cluster)
+            .unwrap()
+            .into_iter()
+            .collect();
+        left.retain(|member| *member != id);
+        let signature = |id: &u64| &self.documents[id].signature;
+        let mut pairs = Vec::new();
+        for (place, a) in left.iter().enumerate() {
+            let later = left[place + 1..].iter();
+            let near = later.filter(|b| self.are_linked(&question, signature(a), signature(b)));
+            pairs.extend(near.map(|b| (*a, *b)));
+        }
+        let parts = components(&pairs);
+        let single = left
+            .iter()
+            .filter(|id| !parts.iter().any(|part| part.contains(id)));
+        let mut all: Vec<Vec<u64>> = single.map(|id| vec![*id]).chain(parts.clone()).collect();
+        all.sort_unstable();
+        for (place, part) in all.into_iter().enumerate() {
+            match (place, part.len()) {
+                (0, _) => {
+                    self.kept
+                        .members
+                        .insert(cluster, part.into_iter().collect());
+                }
+                (_, 1) => {}
+                _ => self.kept.begin(part.into_iter().collect()),
+            }
+        }
+    }
+
+    /// Removes a document; whether there was one.
+    pub(crate) fn remove(&mut self, id: u64) -> bool {
+        let was_there = self.documents.remove(&id).is_some();
+        if was_there {
+            self.unlink(id);
+        }
+        was_there
+    }
+
+    /// Gives the clusters the ids of a store that was built at once.
+    pub(crate) fn relink(&mut self) {
+        let mut built = Self::new(self.schema.clone());
+        for (id, entry) in &self.documents {
+            built.documents.insert(*id, entry.clone());
+            built.link(*id);
+        }
+        self.kept = built.kept;
+    }
+
+    /// Compares the clusters that a snapshot keeps.
+    pub(crate) fn same_clusters(&self, snapshot: &Snapshot) {
+        let Some(question) = self.linked() else {
+            assert!(snapshot.largest_clusters(1).is_err());
+            return;
+        };
+        let id = DocumentId::new;
+        for (document, entry) in &self.documents {
+            let found = snapshot.cluster_of_id(id(*document)).unwrap();
+            let expected = self.kept.id_of(*document).map(ClusterId::new);
+            assert_eq!(found, expected, "document {document}");
+            if let Some(key) = &entry.key {
+                assert_eq!(snapshot.cluster_of(key).unwrap(), expected);
+            }
+        }
+        let mut sizes = Vec::new();
+        for cluster in 0..self.kept.next_id + 1 {
+            let found = snapshot.members(ClusterId::new(cluster)).unwrap();
+            let found: Vec<u64> = found.into_iter().map(DocumentId::get).collect();
+            let expected = self.kept.members.get(&self.kept.resolve(cluster));
+            let expected: Vec<u64> = expected.into_iter().flatten().copied().collect();
+            assert_eq!(found, expected, "cluster {cluster}");
+            if self.kept.members.contains_key(&cluster) {
+                sizes.push((ClusterId::new(cluster), found.len() as u64));
+            }
+        }
+        sizes.sort_by_key(|(id, size)| (std::cmp::Reverse(*size), *id));
+        sizes.truncate(5);
+        assert_eq!(snapshot.largest_clusters(5).unwrap(), sizes);
+        let clusters = snapshot.clusters().bounds(question.bounds()).run().unwrap();
+        let clusters: Vec<Vec<u64>> = clusters
+            .map(|cluster| cluster.into_iter().map(DocumentId::get).collect())
+            .collect();
+        let kept = self
+            .kept
+            .members
+            .values()
+            .filter(|members| members.len() > 1);
+        let mut kept: Vec<Vec<u64>> = kept.map(|it| it.iter().copied().collect()).collect();
+        kept.sort_unstable();
+        assert_eq!(clusters, kept);
+    }
+}

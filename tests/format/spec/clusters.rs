@@ -1,0 +1,80 @@
+//! Section 2.11: the clusters that a store keeps.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::spec::bytes::Bytes;
+use crate::spec::reader::Tables;
+
+fn number(key: &[u8]) -> u64 {
+    u64::from_be_bytes(key.try_into().unwrap())
+}
+
+/// Reads the edges, each once, with the lower id first.
+fn edges(tables: &Tables) -> BTreeSet<(u64, u64)> {
+    let forest = &tables["forest"];
+    let mut edges = BTreeSet::new();
+    for (key, value) in forest {
+        let (a, b) = (number(&key[..8]), number(&key[8..]));
+        let mut bytes = Bytes::open("forest", key, value);
+        let similarity = f64::from_bits(bytes.u64());
+        assert!((-0.1..=1.0).contains(&similarity) && bytes.u16() <= 256);
+        assert!(bytes.rest().is_empty() && a != b);
+        let reverse = [&key[8..], &key[..8]].concat();
+        let body = |key: &[u8]| Bytes::open("forest", key, &forest[key]).rest().to_vec();
+        assert_eq!(body(key), body(&reverse));
+        edges.insert((a.min(b), a.max(b)));
+    }
+    edges
+}
+
+/// Reads the members of each cluster that has any; checks that its edges are a tree.
+pub(crate) fn read_clusters(tables: &Tables) -> BTreeMap<u64, BTreeSet<u64>> {
+    if !tables.contains_key("members") {
+        return BTreeMap::new();
+    }
+    let (mut forwards, mut kept) = (BTreeMap::new(), BTreeMap::new());
+    for (expected, (key, value)) in (0..).zip(&tables["clusters"]) {
+        let mut bytes = Bytes::open("clusters", key, value);
+        assert_eq!(number(key), expected);
+        match bytes.u8() {
+            0 => {}
+            kind @ (1 | 2) => {
+                kept.insert(expected, (kind, bytes.u64(), bytes.u64()));
+            }
+            kind => {
+                assert_eq!(kind, 3);
+                forwards.insert(expected, bytes.u64());
+            }
+        }
+        assert!(bytes.rest().is_empty());
+    }
+    let mut members: BTreeMap<u64, BTreeSet<u64>> = BTreeMap::new();
+    for (key, value) in &tables["members"] {
+        let mut bytes = Bytes::open("members", key, value);
+        let mut cluster = bytes.u64();
+        assert!(bytes.rest().is_empty());
+        while let Some(to) = forwards.get(&cluster) {
+            cluster = *to;
+        }
+        members.entry(cluster).or_default().insert(number(key));
+    }
+    assert!(kept.keys().eq(members.keys()));
+    let edges = edges(tables);
+    for (cluster, found) in &members {
+        let (kind, documents, first) = kept[cluster];
+        assert_eq!(found.len() as u64, documents);
+        assert!(found.contains(&first) && (kind == 2 || found.first() == Some(&first)));
+        let mut tree = BTreeSet::from([first]);
+        for _ in found {
+            let near = edges
+                .iter()
+                .filter(|(a, b)| tree.contains(a) || tree.contains(b));
+            let near: Vec<u64> = near.flat_map(|(a, b)| [*a, *b]).collect();
+            tree.extend(near);
+        }
+        assert_eq!(&tree, found);
+    }
+    let of_trees: usize = members.values().map(|members| members.len() - 1).sum();
+    assert_eq!(edges.len(), of_trees);
+    members
+}

@@ -1,0 +1,173 @@
+//! Clusters that a store keeps: refusals, damage of their tables, and clusters of many documents.
+
+use redb::{Database, ReadableTable, TableDefinition};
+use resemblance::schema::{ClusterBounds, Rebanding};
+use resemblance::{
+    ClusterId, Document, DocumentId, EvictPolicy, MinHash, Schema, Signature, SimHash, Store,
+};
+
+use crate::common::engine::database;
+use crate::common::sample::trials;
+use crate::common::{Place, append_all, check_clean, refused, remove_all};
+
+const FOREST: TableDefinition<'static, &[u8; 16], &[u8]> = TableDefinition::new("forest");
+const MEMBERS: TableDefinition<'static, u64, &[u8]> = TableDefinition::new("members");
+const CLUSTERS: TableDefinition<'static, u64, &[u8]> = TableDefinition::new("clusters");
+
+fn schema() -> Schema {
+    let builder = Schema::builder().simhash(SimHash::bits64().max_distance(3));
+    builder.clusters(ClusterBounds::default()).build().unwrap()
+}
+
+/// A fingerprint at a place of a line on which neighbours are two bits apart.
+fn on_line(place: u32) -> Signature {
+    Signature::from_simhash(u64::MAX >> (2 * place))
+}
+
+fn key(a: u64, b: u64) -> [u8; 16] {
+    (u128::from(a) << 64 | u128::from(b)).to_be_bytes()
+}
+
+/// Changes the tables of a store in which documents 0 to 4 are a chain in cluster 0.
+type Damage = fn(&Database);
+
+#[test]
+fn kept_clusters_damage_is_found() {
+    fn without<K: redb::Key + 'static>(
+        database: &Database,
+        table: TableDefinition<'static, K, &'static [u8]>,
+        key: K::SelfType<'_>,
+    ) {
+        let write = database.begin_write().unwrap();
+        let mut rows = write.open_table(table).unwrap();
+        assert!(rows.remove(key).unwrap().is_some());
+        drop(rows);
+        write.commit().unwrap();
+    }
+    let damages: [(&str, Damage); 5] = [
+        ("in the other direction", |it| {
+            without(it, FOREST, &key(0, 1))
+        }),
+        ("with which no edges connect it", |it| {
+            without(it, FOREST, &key(2, 1));
+            without(it, FOREST, &key(1, 2));
+        }),
+        ("expected one for its edges", |it| without(it, MEMBERS, 2)),
+        ("found it in cluster None", |it| without(it, CLUSTERS, 0)),
+        ("found checksum", |it| {
+            // A row under another key has the wrong checksum.
+            let write = it.begin_write().unwrap();
+            let mut rows = write.open_table(FOREST).unwrap();
+            let row = rows.get(&key(0, 1)).unwrap().unwrap().value().to_vec();
+            rows.insert(&key(7, 8), row.as_slice()).unwrap();
+            rows.insert(&key(8, 7), row.as_slice()).unwrap();
+            drop(rows);
+            write.commit().unwrap();
+        }),
+    ];
+    for (expected, damage) in damages {
+        let place = Place::new();
+        let store = Store::create(place.store(), schema()).unwrap();
+        append_all(&store, (0..5).map(on_line));
+        drop(store);
+        check_clean(&place.store());
+        damage(&database(place.store()));
+        let report = Store::check(place.store()).run().unwrap();
+        let mut found = report.problems.iter();
+        let is_found = found.any(|it| it.detail.contains(expected));
+        assert!(is_found, "{expected}: {:#?}", report.problems);
+        // Repair makes all of them from the documents.
+        let repaired = place.file("repaired.rsm");
+        assert!(
+            Store::repair(place.store(), &repaired)
+                .run()
+                .unwrap()
+                .is_complete()
+        );
+        check_clean(&repaired);
+        let snapshot = Store::open(&repaired).unwrap().snapshot().unwrap();
+        assert_eq!(snapshot.members(ClusterId::new(0)).unwrap().len(), 5);
+    }
+}
+
+#[test]
+fn kept_clusters_need_a_schema_that_keeps_them() {
+    let place = Place::new();
+    let plain = schema().with_clusters(None).unwrap();
+    let store = Store::create(place.store(), plain).unwrap();
+    let snapshot = store.snapshot().unwrap();
+    refused(snapshot.cluster_of("a"), "schema");
+    refused(snapshot.members(ClusterId::new(0)), "schema");
+    refused(store.begin_write().unwrap().cluster_of("a"), "schema");
+
+    let path = place.file("kept.rsm");
+    Store::create(&path, schema()).unwrap();
+    let wider = Rebanding::new().max_distance(4);
+    refused(Store::reband(&path, &wider).run(), "rebanding");
+    refused(Store::reband(&path, &wider).estimate(), "rebanding");
+    let more = Rebanding::new().expected_documents(1_000_001);
+    assert!(Store::reband(&path, &more).run().is_ok());
+}
+
+/// Each removal splits a chain in the middle, or takes its oldest document.
+#[test]
+fn kept_clusters_of_a_chain_split_where_it_is_cut() {
+    let store = Store::in_memory(schema()).unwrap();
+    append_all(&store, (0..32).map(on_line));
+    let cluster = |id| {
+        let snapshot = store.snapshot().unwrap();
+        snapshot
+            .cluster_of_id(DocumentId::new(id))
+            .unwrap()
+            .map(ClusterId::get)
+    };
+    remove_all(&store, [16]);
+    assert_eq!(
+        (cluster(0), cluster(15), cluster(17), cluster(31)),
+        (Some(0), Some(0), Some(1), Some(1))
+    );
+    remove_all(&store, [0, 17, 2]);
+    assert_eq!(
+        (cluster(1), cluster(3), cluster(18)),
+        (Some(0), Some(2), Some(1))
+    );
+    remove_all(&store, [4]);
+    assert_eq!((cluster(3), cluster(5)), (Some(2), Some(3)));
+    remove_all(&store, [1]);
+    let largest = store.snapshot().unwrap().largest_clusters(9).unwrap();
+    let largest: Vec<(u64, u64)> = largest
+        .into_iter()
+        .map(|(id, size)| (id.get(), size))
+        .collect();
+    assert_eq!(largest, [(1, 14), (3, 11), (2, 1)]);
+}
+
+/// A removal from among equal documents connects its neighbours without a walk: the oldest, the
+/// newest and any other of many can go.
+#[test]
+fn kept_clusters_of_equal_documents_stay_whole() {
+    let documents = 150 * trials(1, 10) as u64;
+    let minhash = MinHash::new(16).banding(4, 3).threshold(0.5);
+    let schema = Schema::builder()
+        .minhash(minhash)
+        .clusters(ClusterBounds::default());
+    let store = Store::in_memory(schema.build().unwrap()).unwrap();
+    let mut transaction = store.begin_write().unwrap();
+    for stamp in 0..documents {
+        // Some values differ, so that the documents are not all equal.
+        let values = (0..16).map(|place| if place == stamp % 16 { stamp as u32 } else { 1 });
+        let signature = Signature::from_minhash(values.collect());
+        transaction
+            .insert(Document::without_key().stamp(stamp), &signature)
+            .unwrap();
+    }
+    transaction.commit().unwrap();
+    let size = || store.snapshot().unwrap().largest_clusters(2).unwrap();
+    assert_eq!(size(), [(ClusterId::new(0), documents)]);
+    let oldest = EvictPolicy::OlderThan(documents / 4);
+    store.evict(oldest).run().unwrap();
+    remove_all(&store, (documents / 4..documents).filter(|id| id % 3 == 1));
+    let left = store.snapshot().unwrap().len();
+    assert_eq!(size(), [(ClusterId::new(0), left)]);
+    assert!(store.snapshot().unwrap().check().run().unwrap().is_clean());
+}
