@@ -1,5 +1,6 @@
 //! The verb `add`.
 
+use std::io::Write;
 use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -26,7 +27,7 @@ use crate::session::{
     TextEffect, WorkedDocument, change_store, read_stored_features, resolve_corpus_to_store,
     spool_sources,
 };
-use resemblance_corpus::{ContentRule, Corpus, ReadTotals, SourceKind};
+use resemblance_corpus::{ContentRule, Corpus, CorpusSource, ReadTotals, SourceKind};
 
 /// Add the documents of a corpus to a store
 ///
@@ -48,7 +49,8 @@ Examples:
   resemblance add seen.rsm more.jsonl --stamp now
   resemblance add seen.rsm more.jsonl --skip 20000
   resemblance add seen.rsm articles.db --text-field body --if-new --verdicts verdicts
-  crawl | resemblance add seen.rsm - --upsert --commit-interval 5")]
+  crawl | resemblance add seen.rsm - --upsert --commit-interval 5
+  crawl | resemblance add seen.rsm - --if-new -o - --commit-interval 5 | index")]
 pub(crate) struct AddArguments {
     /// The store
     pub(crate) store: PathBuf,
@@ -89,9 +91,9 @@ pub(crate) struct AddArguments {
         conflicts_with_all = ["atomic", "skip", "upsert"]
     )]
     verdicts: Option<String>,
-    /// Commit after every N documents of the corpus
-    #[arg(long, value_name = "N", default_value = "10000")]
-    commit_every: NonZeroU64,
+    /// Commit after every N documents of the corpus [default: 10000]
+    #[arg(long, value_name = "N")]
+    commit_every: Option<NonZeroU64>,
     /// Also commit when the last commit is SECONDS ago, such as 5 or 0.5: for a pipe that pauses
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     commit_interval: Option<Duration>,
@@ -112,7 +114,34 @@ pub(crate) struct AddArguments {
 impl AddArguments {
     /// Returns true if there is one commit at the end.
     fn is_atomic(&self) -> bool {
-        self.atomic || self.outputs.are_given()
+        self.atomic || self.outputs.are_given() && !self.is_live()
+    }
+
+    /// Returns true if added documents are written to standard output with each commit.
+    fn is_live(&self) -> bool {
+        let has_commits = self.commit_every.is_some() || self.commit_interval.is_some();
+        has_commits && self.outputs.is_standard_output()
+    }
+
+    /// An error if commits were asked for with files that are complete only at the end.
+    fn must_be_live(&self, corpus: &Corpus) -> Result<()> {
+        if !self.is_live() {
+            let has_commits = self.commit_every.is_some() || self.commit_interval.is_some();
+            return match has_commits && self.outputs.are_given() {
+                true => Err(Failure::usage(
+                    "--commit-every and --commit-interval go with -o - alone, not with files",
+                )),
+                false => Ok(()),
+            };
+        }
+        let is_other = |source: &&CorpusSource| source.kind != SourceKind::Lines;
+        match corpus.sources.iter().find(is_other) {
+            Some(source) => Err(Failure::usage(format!(
+                "{}: -o - with --commit-every or --commit-interval writes JSON Lines only",
+                source.name().display()
+            ))),
+            None => Ok(()),
+        }
     }
 
     fn bounds(&self) -> BoundOptions {
@@ -162,13 +191,17 @@ fn add_to(context: &Context, arguments: &AddArguments, store: &Store) -> Result<
         .as_ref()
         .map(|name| AdditionVerdicts::open(context, name, &mut corpus, store))
         .transpose()?;
-    let outputs = AdditionFiles::open(
-        &arguments.outputs,
-        &arguments.corpus,
-        &corpus,
-        store.schema(),
-        is_exact,
-    )?;
+    arguments.must_be_live(&corpus)?;
+    let outputs = match arguments.is_live() {
+        true => None,
+        false => AdditionFiles::open(
+            &arguments.outputs,
+            &arguments.corpus,
+            &corpus,
+            store.schema(),
+            is_exact,
+        )?,
+    };
     if outputs.is_some() {
         spool_sources(context, &mut corpus)?;
     }
@@ -181,6 +214,7 @@ fn add_to(context: &Context, arguments: &AddArguments, store: &Store) -> Result<
         features,
         verdicts,
         outputs,
+        unwritten: Vec::new(),
         tally: DocumentTally::default(),
         committed: DocumentTally::default(),
         done: arguments.skip,
@@ -211,6 +245,8 @@ struct Addition<'a> {
     verdicts: Option<AdditionVerdicts>,
     /// The files to which documents are written in addition to the store, if any.
     outputs: Option<AdditionFiles>,
+    /// The lines of added documents to write to standard output before the next commit.
+    unwritten: Vec<u8>,
     tally: DocumentTally,
     /// The tally as of the last commit.
     committed: DocumentTally,
@@ -220,9 +256,16 @@ struct Addition<'a> {
     next: Option<(usize, u64)>,
 }
 
+/// The content of a document.
+struct AddedContent {
+    sketched: SketchedText,
+    /// Its line, if it is to be written to standard output.
+    line: Box<[u8]>,
+}
+
 /// A document and its place in the corpus.
 struct GatheredDocument {
-    document: WorkedDocument<SketchedText>,
+    document: WorkedDocument<AddedContent>,
     number: u64,
     source: usize,
     line: u64,
@@ -230,9 +273,12 @@ struct GatheredDocument {
 
 impl GatheredDocument {
     fn feature_bytes(&self) -> usize {
-        self.document.value.feature_bytes()
+        self.document.value.sketched.feature_bytes()
     }
 }
+
+/// The number of documents in a commit, unless another one was given.
+const COMMIT_EVERY: u64 = 10_000;
 
 /// The interval of commits where other processes wait for their turn to write, unless another one was given.
 const TURN: Duration = Duration::from_secs(1);
@@ -277,12 +323,19 @@ impl Addition<'_> {
     fn run(&mut self) -> Result<ReadTotals> {
         let sketcher = self.store.sketcher();
         let (skip, with_features) = (self.arguments.skip, self.features.is_some());
+        let is_live = self.arguments.is_live();
         let mut items = CorpusDocuments::start(
             self.context,
             "adding",
             &self.corpus,
             skip,
-            move |document| Ok(document.content.sketch(&sketcher, with_features)?),
+            move |document| {
+                let line: &[u8] = if is_live { &document.record } else { &[] };
+                Ok(AddedContent {
+                    sketched: document.content.sketch(&sketcher, with_features)?,
+                    line: line.into(),
+                })
+            },
         );
         let mut open = OpenCommit::new();
         loop {
@@ -316,13 +369,20 @@ impl Addition<'_> {
     }
 
     /// Takes a document, and commits if there are enough.
-    fn take(&mut self, open: &mut OpenCommit, item: ReadDocument<SketchedText>) -> Result<()> {
+    fn take(&mut self, open: &mut OpenCommit, item: ReadDocument<AddedContent>) -> Result<()> {
         self.gather(open, item)?;
         open.pending += 1;
-        let is_full = open.pending == self.arguments.commit_every.get();
+        let commit_every = self
+            .arguments
+            .commit_every
+            .map_or(COMMIT_EVERY, NonZeroU64::get);
+        let is_full = open.pending == commit_every;
         if is_full && !self.arguments.is_atomic() {
             self.add_gathered(open)?;
             self.commit(open)?;
+        }
+        if self.unwritten.len() > MAX_HELD_BYTES {
+            self.write_lines()?;
         }
         self.commit_if_due(open)
     }
@@ -341,7 +401,7 @@ impl Addition<'_> {
     /// After a signal: commits what has been read. A pipe does not give it a second time.
     fn commit_read(
         &mut self,
-        items: &mut CorpusDocuments<SketchedText>,
+        items: &mut CorpusDocuments<AddedContent>,
         open: &mut OpenCommit,
     ) -> Result<()> {
         if self.arguments.is_atomic() {
@@ -358,7 +418,7 @@ impl Addition<'_> {
 
     /// Keeps a document until there are enough to be added together. A bad one waits for those
     /// before it.
-    fn gather(&mut self, open: &mut OpenCommit, item: ReadDocument<SketchedText>) -> Result<()> {
+    fn gather(&mut self, open: &mut OpenCommit, item: ReadDocument<AddedContent>) -> Result<()> {
         let (number, source, line) = (item.number, item.source, item.line);
         self.next.get_or_insert((source, line));
         let held_bytes = || {
@@ -433,7 +493,9 @@ impl Addition<'_> {
     ) -> Result<bool> {
         let documents: Vec<(Document<'_>, &SketchedText)> = gathered
             .iter()
-            .map(|GatheredDocument { document, .. }| (document.to_store(), &document.value))
+            .map(|GatheredDocument { document, .. }| {
+                (document.to_store(), &document.value.sketched)
+            })
             .collect();
         let signatures = || documents.iter().map(|(d, s)| (d.into(), &s.signature));
         let added = if self.arguments.upsert || self.arguments.bounds().is_given() {
@@ -496,7 +558,8 @@ impl Addition<'_> {
     }
 
     fn count(&mut self, novelty: &Novelty, placed: &GatheredDocument) -> Result<()> {
-        let survivor = self.survivor(novelty, &placed.document.value)?;
+        let content = &placed.document.value;
+        let survivor = self.survivor(novelty, &content.sketched)?;
         if let Some(verdicts) = &mut self.verdicts {
             let (row, key) = (placed.line, &placed.document.key);
             verdicts.take(row, key, novelty.id().get(), survivor.as_ref())?;
@@ -517,8 +580,12 @@ impl Addition<'_> {
             }
             _ => {
                 self.tally.kept += 1;
-                let signature = &placed.document.value.signature;
-                self.tally.empty += u64::from(signature.is_empty());
+                self.tally.empty += u64::from(content.sketched.signature.is_empty());
+                self.unwritten.extend(&content.line);
+                // The last line of a file may have no end.
+                if !content.line.is_empty() && !content.line.ends_with(b"\n") {
+                    self.unwritten.push(b'\n');
+                }
             }
         }
         match &mut self.outputs {
@@ -579,6 +646,8 @@ impl Addition<'_> {
         if let Some(verdicts) = &mut self.verdicts {
             verdicts.prepare()?;
         }
+        // A document that is in the store and was not written could not be found again.
+        self.write_lines()?;
         if let Some(transaction) = transaction {
             transaction.commit().map_err(|e| self.failure(e))?;
         }
@@ -594,8 +663,18 @@ impl Addition<'_> {
         }
     }
 
+    /// Writes the lines of added documents to standard output.
+    fn write_lines(&mut self) -> Result<()> {
+        let lines = std::mem::take(&mut self.unwritten);
+        let mut out = std::io::stdout().lock();
+        let written = out.write_all(&lines).and_then(|()| out.flush());
+        // Also if its reader has ended: the documents that it has not received are not added.
+        written.map_err(|error| Failure::io("cannot write to standard output", &error))
+    }
+
     fn add(&mut self, transaction: &mut WriteTransaction, placed: &GatheredDocument) -> Result<()> {
-        let (document, sketched) = (placed.document.to_store(), &placed.document.value);
+        let document = placed.document.to_store();
+        let sketched = &placed.document.value.sketched;
         let signature = &sketched.signature;
         let (source, line) = (placed.source, placed.line);
         let added = if self.arguments.bounds().is_given() {

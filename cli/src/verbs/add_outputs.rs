@@ -18,13 +18,15 @@ use crate::session::{BitList, Context, resolve};
 pub(super) struct AddOutputOptions {
     /// With --if-new: write the added documents here, unchanged: a file, - for standard output, or a folder, as with
     /// dedup -o. With this option, --dropped or --report, all documents are added in one commit or none, as with
-    /// --atomic, and the files are complete before the store is changed
+    /// --atomic, and the files are complete before the store is changed. Only -o - goes with --commit-interval and
+    /// --commit-every: lines are then written before the commit that adds them, so that after a kill the last ones may
+    /// be written a second time, but none is missing
     #[arg(
         short,
         long,
         value_name = "OUT",
         requires = "if_new",
-        conflicts_with_all = ["commit_every", "commit_interval", "verdicts", "upsert"]
+        conflicts_with_all = ["verdicts", "upsert"]
     )]
     output: Option<PathBuf>,
     /// With --if-new: write the skipped documents here, unchanged: near-duplicates, and those whose keys the store has
@@ -60,6 +62,21 @@ impl AddOutputOptions {
     /// Returns true if anything is written besides the store.
     pub(super) fn are_given(&self) -> bool {
         self.output.is_some() || self.dropped.is_some() || self.report.is_some()
+    }
+
+    /// Returns true if added documents are written to standard output, and nothing else is written.
+    pub(super) fn is_standard_output(&self) -> bool {
+        let Self {
+            dropped: None,
+            report: None,
+            ..
+        } = self
+        else {
+            return false;
+        };
+        self.output
+            .as_ref()
+            .is_some_and(|path| path.as_os_str() == "-")
     }
 
     /// An error if existing output may be overwritten, and nothing is written.

@@ -1,6 +1,6 @@
 //! Signals.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStderr, ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -99,6 +99,54 @@ fn idle_pipe_does_not_delay_commits() {
         assert_eq!(child.wait().unwrap().code(), Some(0));
         assert_eq!(folder.count("a.rsm"), 53);
     }
+}
+
+/// After a kill, documents may be written again, but none is missing.
+#[test]
+fn new_documents_of_a_pipe_are_handed_on_with_each_commit() {
+    for signal in ["-TERM", "-KILL"] {
+        let folder = Folder::new();
+        folder.run("create a.rsm").expect(0);
+        let arguments = "add a.rsm - --if-new -o - --commit-interval 0.2";
+        let mut command = folder.command(arguments);
+        let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let copies = distinct(0..9).replace("{\"id\":\"", "{\"id\":\"copy");
+        stdin
+            .write_all((distinct(0..20) + &copies).as_bytes())
+            .unwrap();
+        let mut written = String::new();
+        while written.len() < distinct(0..20).len() {
+            assert!(stdout.read_line(&mut written).unwrap() > 0);
+        }
+        assert_eq!(written, distinct(0..20));
+        stdin.write_all(distinct(20..25).as_bytes()).unwrap();
+        send(signal, &child);
+        stdout.read_to_string(&mut written).unwrap();
+        drop(stdin);
+        child.wait().unwrap();
+        let committed = folder.count("a.rsm");
+        assert!(written.starts_with(&distinct(0..committed)), "{committed}");
+        let again = folder.run_with_input(arguments, distinct(0..30).as_bytes());
+        assert_eq!(again.expect(0).stdout, distinct(committed..30));
+    }
+}
+
+#[test]
+fn documents_that_no_reader_receives_are_not_added() {
+    let folder = Folder::new();
+    folder.run("create a.rsm").expect(0);
+    let mut command = folder.command("add a.rsm - --if-new -o - --commit-every 10");
+    let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(distinct(0..25).as_bytes()).unwrap();
+    drop(stdin);
+    ran(child.wait_with_output().unwrap())
+        .expect(4)
+        .says(&["cannot write to standard output", "nothing was added"]);
+    assert_eq!(folder.count("a.rsm"), 0);
 }
 
 #[test]

@@ -189,6 +189,7 @@ impl Corpus {
             }
             return Ok(CorpusDocument {
                 key: self.made_key(source, None),
+                record: Cow::Borrowed(&record.bytes),
                 has_own_id: false,
                 number: 0,
                 content: Content::Text(columns::utf8(form::without_mark(&record.bytes))?.into()),
@@ -199,13 +200,17 @@ impl Corpus {
             });
         }
         let make_key = || self.made_key(source, Some(record.line));
-        match &record.names {
-            None => line::parse(&record.bytes, &self.settings, make_key),
+        let parsed = match &record.names {
+            None => line::parse(&record.bytes, &self.settings, make_key)?,
             Some(names) => {
                 let json = names.json(&record.bytes)?;
-                line::parse(&json, &self.settings, make_key).map(CorpusDocument::into_owned)
+                line::parse(&json, &self.settings, make_key)?.into_owned()
             }
-        }
+        };
+        Ok(CorpusDocument {
+            record: Cow::Borrowed(&record.bytes),
+            ..parsed
+        })
     }
 
     /// Returns the record as it is written: without the parts to leave out of its text. Returns

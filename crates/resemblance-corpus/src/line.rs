@@ -59,6 +59,7 @@ pub(crate) fn parse<'a, 'k: 'a>(
     };
     let score_field = settings.score_field.as_ref();
     Ok(CorpusDocument {
+        record: Cow::default(),
         number: 0,
         has_own_id: own_key.is_some(),
         key: match own_key {

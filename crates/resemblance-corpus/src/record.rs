@@ -168,6 +168,8 @@ pub struct CorpusDocument<'a> {
     pub has_own_id: bool,
     /// The decoded text, features, or a signature.
     pub content: Content<'a>,
+    /// The line with its end, or the whole text file, as it is in the corpus.
+    pub record: Cow<'a, [u8]>,
     /// The number of its record, from 0, if the caller has set it.
     pub number: u64,
     /// The stamp, or 0 if none is requested.
@@ -190,6 +192,7 @@ impl CorpusDocument<'_> {
             key: self.key.into_owned().into(),
             content: self.content.into_owned(),
             payload: self.payload.into_owned().into(),
+            record: self.record.into_owned().into(),
             has_own_id: self.has_own_id,
             number: self.number,
             stamp: self.stamp,
