@@ -19,6 +19,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{Error, ErrorKind, Result};
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 use std::thread::sleep;
@@ -73,6 +74,9 @@ pub(crate) const FOLLOW_PAUSE: Duration = Duration::from_micros(500);
 
 /// The maximum size of adjacent pages that are written to their places at once.
 const MAX_WRITE_BYTES: usize = 1 << 20;
+
+/// The most pages ahead of a new one that get room on disk together with it.
+const PAGES_AHEAD: u64 = 64;
 
 /// The pages that have not been written to their places.
 #[derive(Debug, Default)]
@@ -165,12 +169,26 @@ struct Writing {
     first_phase: Option<JournaledPage>,
     /// The pages that certainly have room on disk, because they were written to their places.
     placed: PageSet,
+    /// Pages at the end of the file that it has gained in this turn. Only those that are placed have
+    /// been written.
+    gained: Range<u64>,
     /// True if a crash has left the journal. It must be emptied before anything is written.
     is_left_over: bool,
     /// True while no other process may write.
     has_turn: bool,
     /// True after a failed write or sync. Only opening the file again shows its contents.
     has_failed: bool,
+}
+
+impl Writing {
+    /// Returns the pages after this new one that were never written, to which zeros are written with
+    /// it. The next commits then write to one place, the journal, and not to a second one as well.
+    fn room_after(&self, page: u64) -> impl Iterator<Item = u64> {
+        let is_gained = self.gained.contains(&page);
+        let most = if is_gained { PAGES_AHEAD } else { 0 };
+        let ahead = (page..self.gained.end).skip(1).take(most as usize);
+        ahead.take_while(|page| !self.placed.has(*page))
+    }
 }
 
 /// The file. It is read and written in whole pages, except for the sealed head.
@@ -522,9 +540,10 @@ impl JournaledFile {
         Ok(true)
     }
 
-    /// Also writes to their places those pages that were never written there. If the disk is full,
-    /// this fails before the commit is valid, and not in a later checkpoint of pages that the
-    /// journal has promised to keep. No commit and no record contains these pages yet.
+    /// Also writes to their places those pages that were never written there, and zeros to those
+    /// that follow them. If the disk is full, this fails before the commit is valid, and not in a
+    /// later checkpoint of pages that the journal has promised to keep. No commit and no record
+    /// contains these pages yet.
     fn take_places(
         &self,
         writing: &mut Writing,
@@ -533,8 +552,20 @@ impl JournaledFile {
         let is_new = |page: &u64| *page > 0 && !writing.placed.has(*page);
         let new = pages.iter().filter(|(page, _)| is_new(page));
         let new: BTreeMap<_, _> = new.map(|(page, bytes)| (*page, bytes.clone())).collect();
-        self.write_places(&new, writing.note)?;
-        writing.placed.extend(new.into_keys());
+        let mut all = BTreeMap::new();
+        for &page in new.keys() {
+            let ahead = writing.room_after(page);
+            all.extend(ahead.map(|page| (page, JournaledPage::default())));
+        }
+        all.extend(new.iter().map(|(page, bytes)| (*page, bytes.clone())));
+        let written = match self.write_places(&all, writing.note) {
+            Err(error) if is_full(&error) => {
+                self.write_places(&new, writing.note)?;
+                new
+            }
+            written => written.map(|()| all)?,
+        };
+        writing.placed.extend(written.into_keys());
         Ok(())
     }
 
@@ -635,6 +666,7 @@ impl JournaledFile {
     pub(crate) fn end_turn(&self) {
         let mut writing = self.writing.lock().ignore_poison();
         writing.has_turn = false;
+        writing.gained = 0..0;
         if self.role == Role::Peer {
             self.waiting.write().ignore_poison().unsynced.clear();
             writing.first_phase = None;
@@ -805,6 +837,12 @@ impl JournaledFile {
         if length < before {
             // Pages that are cut off lose their room on disk.
             writing.placed = PageSet::default();
+            writing.gained = 0..0;
+        } else {
+            let start = before.div_ceil(PAGE);
+            let is_next = writing.gained.end == start && !writing.gained.is_empty();
+            let first = if is_next { writing.gained.start } else { start };
+            writing.gained = first..length / PAGE;
         }
         self.length_bytes.store(length, Ordering::Release);
         // A later journal must find zeros.

@@ -62,10 +62,11 @@ impl StorageBackend for SmallDisk {
 
     fn write(&self, offset: u64, data: &[u8]) -> Result<()> {
         let mut taken = self.taken.write().unwrap();
-        let pages = offset / PAGE..(offset + data.len() as u64).div_ceil(PAGE);
-        taken.0.extend(pages);
-        if taken.0.len() > taken.1 {
-            return Err(ErrorKind::StorageFull.into());
+        for page in offset / PAGE..(offset + data.len() as u64).div_ceil(PAGE) {
+            if taken.0.len() >= taken.1 && !taken.0.contains(&page) {
+                return Err(ErrorKind::StorageFull.into());
+            }
+            taken.0.insert(page);
         }
         self.bytes.write(offset, data)
     }
@@ -141,7 +142,7 @@ fn journaled_pages_reserve_room_in_the_file() {
 }
 
 /// A small commit does not write to places that a large commit or the file's first commits wrote.
-/// It does write to places that were never written.
+/// It does write to places that were never written, and reserves those that follow them.
 #[test]
 fn reserved_room_is_written_only_at_a_checkpoint() {
     let disk = SmallDisk::new(1_000);
@@ -157,12 +158,17 @@ fn reserved_room_is_written_only_at_a_checkpoint() {
     let fives = [2, 12, 40].map(|page| disk.raw(page) == [5; PAGE_BYTES]);
     // Page 2 was written before the file had a head, and a journal needs a head.
     assert_eq!(fives, [false, false, true]);
+    assert!((40..64).all(|page| disk.taken.read().unwrap().0.contains(&page)));
+    file.write(41 * PAGE, &[6; PAGE_BYTES]).unwrap();
+    file.sync_data().unwrap();
+    assert_eq!(disk.raw(41), [0; PAGE_BYTES]);
     file.close().unwrap();
     assert!(
         [2, 12, 40]
             .iter()
             .all(|page| disk.raw(*page) == [5; PAGE_BYTES])
     );
+    assert_eq!(disk.raw(41), [6; PAGE_BYTES]);
 }
 
 /// A crash leaves an old published number, and a writer that has the file for itself publishes none.
