@@ -52,6 +52,7 @@ impl Evidence {
 }
 
 /// The document for which another was dropped, or with which it was compared.
+#[derive(Clone)]
 pub(crate) struct Survivor {
     pub(crate) place: SurvivorPlace,
     /// Documents of the other store may have none.
@@ -101,7 +102,7 @@ impl Survivor {
         }
     }
 
-    fn value(&self) -> Value<'_> {
+    pub(crate) fn value(&self) -> Value<'_> {
         match (&self.key, self.place) {
             (Some(key), _) => Value::Key(key),
             (None, SurvivorPlace::Corpus(number) | SurvivorPlace::Store(number)) => {

@@ -8,9 +8,12 @@ use std::sync::Arc;
 use resemblance::exact::{SharedPassage, longest_shared_passage};
 use resemblance::{Overlap, Schema, Snapshot, Text};
 use resemblance_corpus::verification::FeatureSets;
-use resemblance_corpus::{ContentRule, CorpusDocument, HtmlExtractor, read_bounded};
+use resemblance_corpus::{
+    ContentRule, Corpus, CorpusDocument, HtmlExtractor, ReadTotals, read_bounded,
+};
 
 use super::context::Context;
+use super::copying::must_be_same;
 use super::documents::{CorpusDocuments, resolve, resolve_corpus};
 use super::tally::DocumentTally;
 use crate::failure::{Failure, Result};
@@ -81,6 +84,38 @@ pub(crate) fn read_texts_of(
         }
         Ok(())
     })?;
+    Ok(texts)
+}
+
+/// Rereads a corpus, and returns the texts of the documents with these numbers, except those longer
+/// than `max_bytes`. All are held in memory.
+pub(crate) fn read_numbered_texts(
+    context: &Context,
+    corpus: &Arc<Corpus>,
+    totals: ReadTotals,
+    wanted: BTreeSet<u64>,
+    max_bytes: usize,
+) -> Result<BTreeMap<u64, String>> {
+    let mut texts = BTreeMap::new();
+    if wanted.is_empty() {
+        return Ok(texts);
+    }
+    let work = move |document: &CorpusDocument<'_>| {
+        let text = document.content.text();
+        let text = text.filter(|text| text.len() <= max_bytes && wanted.contains(&document.number));
+        Ok(text.map(str::to_owned))
+    };
+    let context = context.repeated();
+    let mut documents = CorpusDocuments::start(&context, "reading texts", corpus, 0, work);
+    while let Some(read) = documents.next()? {
+        // What cannot be read was skipped before.
+        if let Ok(document) = read.document
+            && let Some(text) = document.value
+        {
+            texts.insert(read.number, text);
+        }
+    }
+    must_be_same(totals, documents.totals())?;
     Ok(texts)
 }
 

@@ -1,4 +1,4 @@
-//! explain and report.
+//! explain, report, and the pairs that dedup lists for a review.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::{Command, Stdio};
@@ -131,10 +131,6 @@ fn removed(page: &str) -> Vec<[String; 4]> {
 
 /// The share of the runs of two words of a text that another lacks.
 fn lost_share(text: &str, survivor: &str) -> f64 {
-    let runs = |text: &str| -> BTreeSet<String> {
-        let words: Vec<&str> = text.split_whitespace().collect();
-        words.windows(2).map(|run| run.join(" ")).collect()
-    };
     let (own, others) = (runs(text), runs(survivor));
     own.difference(&others).count() as f64 / own.len() as f64
 }
@@ -259,6 +255,229 @@ fn a_report_drops_what_dedup_drops() {
     }
     let mixed = "report c.jsonl -o no.html --policy cluster --budget 3";
     folder.run(mixed).expect(2).says(&["--budget"]);
+}
+
+fn words_of(text: &str) -> impl Iterator<Item = &str> {
+    let words = text.split(|character: char| !character.is_alphanumeric());
+    words.filter(|word| !word.is_empty())
+}
+
+/// The runs of two words of a text.
+fn runs(text: &str) -> BTreeSet<String> {
+    let words: Vec<&str> = words_of(text).collect();
+    words.windows(2).map(|run| run.join(" ")).collect()
+}
+
+/// The value of a bound that a review is about, the bound, and the distance from it.
+struct Reviewed {
+    by_loss: bool,
+    bound: f64,
+    within: f64,
+}
+
+impl Reviewed {
+    fn is_near(&self, value: f64) -> bool {
+        (value - self.bound).abs() < self.within
+    }
+
+    /// The rows of a report whose pairs are near the bound, and not equal.
+    fn near<'r>(&self, report: &'r str) -> BTreeSet<[&'r str; 2]> {
+        let rows = report.lines().skip(1);
+        let rows = rows.map(|row| row.split('\t').collect::<Vec<_>>());
+        let rows = rows.filter(|row| {
+            let value = match self.by_loss {
+                true => 1.0 - row[4].parse::<f64>().unwrap(),
+                false => row[2].parse::<f64>().unwrap(),
+            };
+            row[3] == "exact" && self.is_near(value)
+        });
+        rows.map(|row| [row[0], row[1]]).collect()
+    }
+
+    /// Checks a row against the two texts.
+    fn check(&self, row: &serde_json::Value, texts: &BTreeMap<String, String>) {
+        let key = |name: &str| row[name].as_str().unwrap();
+        let (a, b) = (&texts[key("document")], &texts[key("candidate")]);
+        let (of_a, of_b) = (runs(a), runs(b));
+        let shared = of_a.intersection(&of_b).count() as f64;
+        let similarity = shared / of_a.union(&of_b).count() as f64;
+        let held = shared / of_a.len() as f64;
+        let covered = shared / of_b.len() as f64;
+        for (name, expected) in [
+            ("similarity", similarity),
+            ("held", held),
+            ("covered", covered),
+        ] {
+            let found = row[name].as_f64().unwrap();
+            assert!((found - expected).abs() < 1e-12, "{name}: {row}");
+        }
+        let (value, meets) = match self.by_loss {
+            true => (1.0 - held, 1.0 - held <= self.bound + 1e-9),
+            false => (similarity, similarity >= self.bound),
+        };
+        assert!(self.is_near(value), "{row}");
+        let decision = if meets { "dropped" } else { "kept apart" };
+        assert_eq!(row["decision"], decision, "{row}");
+        assert!(row["judgement"].is_null());
+        for (name, text, marks) in [
+            ("document_text", a, ["[-", "-]"]),
+            ("candidate_text", b, ["{+", "+}"]),
+        ] {
+            let marked = row[name].as_str().unwrap();
+            assert_eq!(
+                &marks
+                    .iter()
+                    .fold(marked.to_owned(), |it, mark| it.replace(mark, "")),
+                text
+            );
+            // Runs that both texts have cover what is outside the marks.
+            let [before, after] = marks;
+            let outside = marked
+                .split(before)
+                .map(|it| it.split(after).last().unwrap());
+            let shared: Vec<&String> = of_a.intersection(&of_b).collect();
+            for word in outside.flat_map(words_of) {
+                let covers = |run: &&String| run.split(' ').any(|other| other == word);
+                assert!(shared.iter().copied().any(|run| covers(&run)), "{word}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_review_is_of_the_pairs_around_the_bound() {
+    let folder = Folder::new();
+    let (mut lines, mut texts) = (String::new(), BTreeMap::new());
+    for number in 0..150_usize {
+        let mut words: Vec<String> = (0..60)
+            .map(|word| format!("w{}-{word}", number % 15))
+            .collect();
+        for edit in 0..number / 15 {
+            words[edit * 6 % 59] = format!("\"<b>{number}</b>,{edit}");
+        }
+        words.truncate(60 - number % 4);
+        let text = words.join(if number % 2 == 0 { " " } else { "\t\n" });
+        let key = format!("{number},\"<&");
+        lines += &format!("{}\n", serde_json::json!({"id": key, "text": text}));
+        texts.insert(key, text);
+    }
+    folder.write("c.jsonl", lines);
+    let common = "dedup c.jsonl --dry-run --words 2 --force";
+    for (options, reviewed) in [
+        (
+            "--threshold 0.7 --recall 0.999",
+            Reviewed {
+                by_loss: false,
+                bound: 0.7,
+                within: 0.1,
+            },
+        ),
+        (
+            "--threshold 0.7 --recall 0.999 --keep last",
+            Reviewed {
+                by_loss: false,
+                bound: 0.7,
+                within: 0.08,
+            },
+        ),
+        (
+            "--lost 0.12",
+            Reviewed {
+                by_loss: true,
+                bound: 0.12,
+                within: 0.11,
+            },
+        ),
+    ] {
+        let run = |review: &str| {
+            let within = reviewed.within;
+            let lists = "--report r.tsv --rejected x.tsv";
+            let arguments = format!("{common} {options} {lists} --review-within {within} {review}");
+            folder.run(&arguments).expect(0)
+        };
+        let whole = run("--review v.jsonl --review-pairs 5000");
+        let (report, rejected) = (folder.read_text("r.tsv"), folder.read_text("x.tsv"));
+        let near = [reviewed.near(&report), reviewed.near(&rejected)];
+        assert!(
+            near.iter().all(|side| side.len() > 8),
+            "{options}: {near:?}"
+        );
+        let note = format!(
+            "{0} of {0} dropped, {1} of {1} kept apart",
+            near[0].len(),
+            near[1].len()
+        );
+        assert!(whole.stderr.contains(&note), "{note}: {}", whole.stderr);
+        let rows = |name: &str| -> Vec<serde_json::Value> {
+            let rows = folder.read_text(name);
+            rows.lines()
+                .map(|row| serde_json::from_str(row).unwrap())
+                .collect()
+        };
+        let mut found = [BTreeSet::new(), BTreeSet::new()];
+        for row in rows("v.jsonl") {
+            reviewed.check(&row, &texts);
+            let side = usize::from(row["decision"] != "dropped");
+            assert_eq!(row["population"], near[side].len());
+            let keys = ["document", "candidate"].map(|name| row[name].as_str().unwrap().to_owned());
+            assert!(found[side].insert(keys), "{row} is there twice");
+        }
+        for (found, near) in found.iter().zip(&near) {
+            let found: BTreeSet<[&str; 2]> = found
+                .iter()
+                .map(|keys| keys.each_ref().map(String::as_str))
+                .collect();
+            assert_eq!(&found, near, "{options}");
+        }
+
+        // Few of them: the same ones whatever the threads and the memory, and others with another seed.
+        run("--review few.jsonl --review-pairs 7 --threads 1");
+        let few = folder.read_text("few.jsonl");
+        let of = |decision: &str| few.matches(&format!("\"decision\":\"{decision}\"")).count();
+        assert_eq!((of("dropped"), of("kept apart")), (4, 3));
+        let whole = folder.read_text("v.jsonl");
+        assert!(
+            few.lines()
+                .all(|row| whole.lines().any(|other| other == row))
+        );
+        run("--review same.jsonl --review-pairs 7 --threads 3 --memory 32M");
+        assert_eq!(folder.read_text("same.jsonl"), few);
+        run("--review other.jsonl --review-pairs 7 --review-seed 1");
+        assert_ne!(folder.read_text("other.jsonl"), few);
+
+        // A row is a line with the same columns, and explain reads all forms.
+        for name in ["v.tsv", "v.csv", "v.json"] {
+            run(&format!("--review {name} --review-pairs 6"));
+            let explain =
+                format!("explain --pairs {name} --corpus c.jsonl --words 2 --format json");
+            let pairs: serde_json::Value =
+                serde_json::from_str(&folder.run(&explain).expect(0).stdout).unwrap();
+            assert_eq!(pairs.as_array().unwrap().len(), 6, "{name}");
+        }
+        let table = folder.read_text("v.tsv");
+        assert_eq!(table.lines().count(), 7);
+        assert!(
+            table.lines().all(|line| line.matches('\t').count() == 10),
+            "{table}"
+        );
+    }
+    for (options, words) in [
+        (
+            "--policy cluster --review x.tsv",
+            "--review do not go with --policy cluster",
+        ),
+        (
+            "--verify estimate --review x.tsv",
+            "need exact similarities",
+        ),
+        ("--report x.tsv --review x.tsv", "name the same file"),
+        ("--review-pairs 4", "--review"),
+    ] {
+        folder
+            .run(&format!("{common} {options}"))
+            .expect(2)
+            .says(&[words]);
+    }
 }
 
 /// A browser shows the page: what it makes of it has all parts, and its picture is not blank.

@@ -20,7 +20,7 @@ enum Made {
 }
 
 /// Every option of every verb that names an output, with a command that uses it: @ is the name, and c the corpus.
-const OUTPUTS: [(&str, &str, Made, &str); 26] = [
+const OUTPUTS: [(&str, &str, Made, &str); 27] = [
     (
         "add",
         "--dropped",
@@ -82,6 +82,12 @@ const OUTPUTS: [(&str, &str, Made, &str); 26] = [
         "--report",
         Made::File,
         "dedup c --dry-run --report @",
+    ),
+    (
+        "dedup",
+        "--review",
+        Made::File,
+        "dedup c --dry-run --review @",
     ),
     (
         "eval",
@@ -309,7 +315,7 @@ fn outputs_are_refused_before_anything_is_read() {
         // Weights by rarity need a separate reading of the corpus.
         let can_weigh = ["build", "dedup", "eval", "report"].contains(verb)
             && *made != Made::Job
-            && *option != "--rejected";
+            && !["--rejected", "--review"].contains(option);
         let more = [&[][..], &weighed]
             .into_iter()
             .take(1 + usize::from(can_weigh));

@@ -117,6 +117,8 @@ pub(crate) struct DedupArguments {
     /// end. For exact similarities, or --lost, and any policy but cluster
     #[arg(long, value_name = "OUT")]
     pub(super) rejected: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) review: Box<ReviewOptions>,
     /// Omit the header line of a report in tsv or csv
     #[arg(long, requires = "report")]
     pub(super) no_header: bool,
@@ -155,6 +157,34 @@ pub(crate) struct DedupArguments {
     pub(super) join: JoinOptions,
 }
 
+/// The options of a review.
+#[derive(Debug, Args)]
+pub(super) struct ReviewOptions {
+    /// Write pairs near the bound (the threshold, or the share of --lost) for a person to judge, half of them dropped
+    /// and half kept apart, chosen at random: document, candidate (the survivor, or the document that it was compared
+    /// with), decision (dropped, or kept apart), judgement, which is empty, similarity, similarity_is, held and covered
+    /// as in --report, population, the number of pairs with this decision that are as near the bound, and both texts,
+    /// where [- -] and {+ +} enclose what only one of them has. The same comparisons as for --rejected are needed
+    #[arg(long, value_name = "OUT")]
+    pub(super) review: Option<PathBuf>,
+    /// Number of pairs to review
+    #[arg(long, value_name = "N", default_value_t = 20, requires = "review")]
+    pub(super) review_pairs: usize,
+    /// Choose from pairs whose similarity, or with --lost the share that would be lost, is less than this away from the
+    /// bound
+    #[arg(
+        long,
+        value_name = "DISTANCE",
+        default_value_t = 0.05,
+        value_parser = parse_share,
+        requires = "review"
+    )]
+    pub(super) review_within: f64,
+    /// Another number chooses other pairs
+    #[arg(long, value_name = "SEED", default_value_t = 0, requires = "review")]
+    pub(super) review_seed: u64,
+}
+
 impl DedupArguments {
     /// Returns the prefix of the names of added columns.
     pub(super) fn column_prefix(&self) -> String {
@@ -185,7 +215,7 @@ impl DedupArguments {
             join: &self.join,
             limits: self.join.limits,
             lost: self.lost,
-            with_rejected: self.rejected.is_some(),
+            with_rejected: self.rejected.is_some() || self.review.review.is_some(),
         }
     }
 
@@ -324,14 +354,14 @@ impl DedupChoices<'_> {
     fn must_list_rejected(&self, schema: &Schema, is_exact: bool) -> Result<()> {
         if self.survivors.policy == PolicyName::Cluster {
             return Err(Failure::usage(
-                "--rejected does not go with --policy cluster, which does not compare documents that others link",
+                "--rejected and --review do not go with --policy cluster, which does not compare documents that others link",
             )
             .with_note("use --policy first or representative"));
         }
         let has_bound = self.lost.is_some() || self.join_bounds().similarity_floor(schema)? > 0.0;
         if !is_exact || !has_bound {
             return Err(Failure::usage(
-                "--rejected needs exact similarities that decide, and with these options estimates or distances do",
+                "--rejected and --review need exact similarities that decide, and with these options estimates or distances do",
             ));
         }
         Ok(())
@@ -345,9 +375,11 @@ impl DedupChoices<'_> {
         if schema.is_exact() || !self.survivors.texts.is_empty() {
             return Ok(());
         }
-        let option = self.lost.map_or("--rejected", |_| "--lost");
+        let option = self
+            .lost
+            .map_or("--rejected and --review compare", |_| "--lost compares");
         Err(Failure::usage(format!(
-            "{option} compares features, and {} keeps only signatures of its documents",
+            "{option} features, and {} keeps only signatures of its documents",
             path.display()
         ))
         .with_note("--texts CORPUS reads their texts; reband --exact CORPUS makes the store exact"))

@@ -43,6 +43,8 @@ pub(in crate::verbs) enum DecidedRecord<'d> {
     Dropped(DroppedRecord<'d>),
     /// A document was compared with one that is kept or in the other store, and not dropped for it.
     Rejected {
+        /// The number of the document in the corpus, from 0.
+        number: u64,
         /// The key of the document.
         document: &'d [u8],
         candidate: &'d Survivor,
@@ -336,7 +338,7 @@ impl Decision<'_> {
             return Ok(None);
         }
         for candidate in &sketched.rejected {
-            self.reject(&key, candidate)?;
+            self.reject(number, &key, candidate)?;
         }
         if let Some(known) = &sketched.known {
             self.tally.budget_exceeded += u64::from(sketched.is_beyond_budget);
@@ -515,7 +517,7 @@ impl Decision<'_> {
                 let candidate = kept.get_id(next.candidate)?;
                 let candidate =
                     candidate.ok_or_else(|| bug("a document was compared that was not kept"))?;
-                self.reject(&key, &compared_record(&next, &candidate)?)?;
+                self.reject(number, &key, &compared_record(&next, &candidate)?)?;
             }
             place += 1;
             let is_beyond_budget =
@@ -535,8 +537,9 @@ impl Decision<'_> {
     }
 
     /// Reports a document that another one was compared with and not dropped for.
-    fn reject(&mut self, document: &[u8], candidate: &Survivor) -> Result<()> {
+    fn reject(&mut self, number: u64, document: &[u8], candidate: &Survivor) -> Result<()> {
         (self.on_drop)(DecidedRecord::Rejected {
+            number,
             document,
             candidate,
         })
@@ -618,7 +621,8 @@ impl Decision<'_> {
             };
             let document = read(DocumentId::new(rejected.document))?;
             let candidate = compared_record(&rejected, &read(rejected.candidate)?)?;
-            self.reject(StoredPayload::decode(document.payload())?.key, &candidate)?;
+            let key = StoredPayload::decode(document.payload())?.key;
+            self.reject(document.stamp(), key, &candidate)?;
         }
         for duplicate in duplicates {
             context.interrupt.check()?;

@@ -3,6 +3,7 @@
 mod annotations;
 mod arguments;
 mod decide;
+mod review;
 mod write;
 
 use std::sync::Arc;
@@ -146,6 +147,7 @@ fn check_levels(arguments: &DedupArguments) -> Result<()> {
             ("--verdicts", arguments.verdicts.is_some()),
             ("--report", arguments.report.is_some()),
             ("--rejected", arguments.rejected.is_some()),
+            ("--review", arguments.review.review.is_some()),
             ("--against", arguments.survivors.against.is_some()),
             ("--lost", arguments.lost.is_some()),
             ("--budget", arguments.survivors.budget.is_some()),

@@ -9,6 +9,7 @@ use super::annotations::{Annotations, column_names};
 use super::arguments::DedupArguments;
 use super::arguments::{DedupBasis, DedupPaths};
 use super::decide::{DecidedDocuments, DecidedRecord};
+use super::review::ReviewReport;
 use crate::failure::{Failure, Result};
 use crate::options::similarity_name;
 use crate::output::{DropReport, OutputTarget, RejectedReport, Sink, SurvivorPlace, guard};
@@ -33,6 +34,7 @@ pub(super) struct DedupOutputs {
     pub(super) sinks: DedupFiles<Sink>,
     report: Option<DropReport>,
     rejected: Option<RejectedReport>,
+    review: Option<ReviewReport>,
     verdicts: Option<DedupVerdicts>,
     annotations: Option<Annotations>,
     /// The share of the documents that is decided on, and their clusters.
@@ -50,17 +52,14 @@ impl DedupOutputs {
         must_take_columns(arguments, corpus, &basis.schema)?;
         let is_exact = basis.is_exact || basis.schema.is_exact();
         let report = targets.report(&paths, corpus, &basis.schema, is_exact)?;
+        let bounds = arguments.choices().join_bounds();
+        let threshold = bounds.similarity_floor(&basis.schema)?;
         let reason = match arguments.lost {
             Some(share) => format!("more than {share} lost"),
-            None => {
-                let bounds = arguments.choices().join_bounds();
-                format!(
-                    "similarity below {}",
-                    bounds.similarity_floor(&basis.schema)?
-                )
-            }
+            None => format!("similarity below {threshold}"),
         };
         let rejected = targets.rejected(&paths, corpus, reason)?;
+        let review = targets.review(arguments, &paths, corpus, threshold)?;
         // A dry run refuses what could not be written, too.
         let verdicts = DedupVerdicts::new(arguments.verdicts.as_deref(), arguments.force, corpus)?
             .filter(|_| !arguments.dry_run);
@@ -71,6 +70,7 @@ impl DedupOutputs {
             sinks: targets.create(arguments.force)?,
             report,
             rejected,
+            review,
             verdicts,
             annotations: is_annotated.then(Annotations::default),
             sampled: arguments
@@ -81,16 +81,20 @@ impl DedupOutputs {
 
     /// Records a document that is dropped, or a candidate that is not near.
     pub(super) fn take(&mut self, decided: DecidedRecord<'_>) -> Result<()> {
-        let dropped = match decided {
-            DecidedRecord::Dropped(dropped) => dropped,
-            DecidedRecord::Rejected {
-                document,
-                candidate,
-            } => {
-                let report = self.rejected.as_mut();
-                let report = report.ok_or_else(|| bug("candidates were not asked for"))?;
-                return report.row(document, candidate);
-            }
+        if let Some(review) = &mut self.review {
+            review.take(&decided);
+        }
+        let dropped = match (decided, &mut self.rejected) {
+            (DecidedRecord::Dropped(dropped), _) => dropped,
+            (DecidedRecord::Rejected { .. }, None) => return Ok(()),
+            (
+                DecidedRecord::Rejected {
+                    document,
+                    candidate,
+                    ..
+                },
+                Some(report),
+            ) => return report.row(document, candidate),
         };
         if let Some((_, sampled)) = &mut self.sampled {
             match dropped.survivor.map(|survivor| survivor.place) {
@@ -124,6 +128,10 @@ impl DedupOutputs {
             verdicts.write(context, corpus, &decided, &of_rows)?;
         }
         let (tally, totals) = (decided.tally, decided.totals);
+        let review = match self.review {
+            Some(review) => Some(review.write(context, corpus, totals, &self.schema)?),
+            None => None,
+        };
         self.sinks.write(
             context,
             corpus,
@@ -137,6 +145,9 @@ impl DedupOutputs {
         }
         if let Some(rejected) = self.rejected {
             rejected.finish()?;
+        }
+        if let Some(review) = review {
+            review.finish()?;
         }
         context.counts(tally.summary("kept", totals));
         if let Some((share, sampled)) = self.sampled {
@@ -261,6 +272,26 @@ impl DedupFiles<OutputTarget> {
             target.must_not_meet("the rejected candidates", path, corpus)?;
         }
         RejectedReport::create(path, paths.force, paths.has_header, reason).map(Some)
+    }
+
+    /// Creates the list of pairs to review, if one is wanted.
+    fn review(
+        &self,
+        arguments: &DedupArguments,
+        paths: &DedupPaths<'_>,
+        corpus: &Corpus,
+        threshold: f64,
+    ) -> Result<Option<ReviewReport>> {
+        let path = arguments.review.review.as_deref();
+        if path.is_some() && [paths.report, paths.rejected].contains(&path) {
+            let usage = "--review and another report name the same file";
+            return Err(Failure::usage(usage));
+        }
+        let targets = [&self.kept, &self.dropped, &self.annotated];
+        for (target, path) in targets.into_iter().flatten().zip(path.iter().cycle()) {
+            target.must_not_meet("the pairs to review", path, corpus)?;
+        }
+        ReviewReport::create(&arguments.review, paths, arguments.lost, threshold)
     }
 
     pub(in crate::verbs) fn create(&self, force: bool) -> Result<DedupFiles<Sink>> {
