@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use crate::engine::{
-    DOCUMENTS, EngineResult, META, PAYLOADS, RUNS, ReadableTable, ReadableTableMetadata, SETS,
-    SyncAhead, TableHandle, WriteTransaction, catch_engine_panic, commit_without_sync,
+    DOCUMENTS, EngineResult, META, PAYLOADS, RUNS, ReadableTable, ReadableTableMetadata, SyncAhead,
+    TableHandle, WriteTransaction, catch_engine_panic, commit_without_sync,
 };
 use crate::error::{Error, Result};
 use crate::format::{
@@ -22,7 +22,8 @@ use crate::state::document_codes;
 use crate::threads::spawn;
 use crate::types::{Document, DocumentId};
 use crate::write::{
-    DocumentRows, DocumentTables, EqualCollector, append_rows, filter_shape, run_tables,
+    DocumentRows, DocumentTables, EqualCollector, append_rows, append_sets, filter_shape,
+    run_tables,
 };
 use resemblance_sketch::lanes::{LaneCode, hash_key};
 use resemblance_sketch::schema::Schema;
@@ -159,7 +160,7 @@ impl BulkStore {
                 append_rows(&write, PAYLOADS, &mut payloads)?;
                 let sets = rows.iter();
                 let mut sets = sets.filter_map(|(id, rows)| Some((*id, rows.set.as_deref()?)));
-                append_rows(&write, SETS, &mut sets)
+                append_sets(&write, &mut sets)
             });
             result.map(|()| rows)
         })?);
@@ -295,10 +296,7 @@ impl BulkStore {
         let descriptor = whole_run(&self.store.context, RUN, &state, lanes);
         let has_run = descriptor.is_some();
         self.in_tables(|write| {
-            let sets = (SETS, documents);
-            let tables = [(DOCUMENTS, documents), (PAYLOADS, payloads)].into_iter();
-            let has_sets = self.store.context.schema.has_sets();
-            for (rows, expected) in tables.chain(has_sets.then_some(sets)) {
+            for (rows, expected) in [(DOCUMENTS, documents), (PAYLOADS, payloads)] {
                 let table = rows.name();
                 let rows = write.open_table(rows).engine()?.len().engine()?;
                 invariant!(

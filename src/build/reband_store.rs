@@ -8,8 +8,7 @@ use crate::build::bulk_store::{whole_run, write_run_and_state, write_whole_lane}
 use crate::build::link_clusters::rebanded_schema;
 use crate::engine::{
     BANDS, DEAD, DOCUMENTS, EQUAL, EngineResult, FILTERS, KEYS, Key, LANES, PERMUTED, PanicSafe,
-    RUNS, SETS, Table, TableDefinition, WriteTransaction, catch_engine_panic, file_size,
-    verify_pages,
+    RUNS, Table, TableDefinition, WriteTransaction, catch_engine_panic, file_size, verify_pages,
 };
 use crate::error::{Error, Result};
 use crate::format::{DocumentRow, LaneRow, LaneSummary, Posting, State};
@@ -20,7 +19,7 @@ use crate::state::OpenStore;
 use crate::state::document_codes;
 use crate::state::{SharedContext, Version, may_write, write_schema};
 use crate::types::{Phase, Record, Watch};
-use crate::write::{DocumentTables, EqualCollector};
+use crate::write::{DocumentTables, EqualCollector, SetWriter};
 use resemblance_sketch::lanes::LaneCode;
 use resemblance_sketch::schema::{Rebanding, Schema};
 
@@ -113,7 +112,7 @@ impl RebandStore {
         };
         let (mut done, mut unlike, mut named) = (0, 0_u64, Vec::new());
         self.in_tables(|write| {
-            let mut sets = write.open_table(SETS).engine()?;
+            let mut sets = SetWriter::open(write)?;
             self.each_row(&mut |id, row| {
                 watch.step(Phase::ReadingDocuments, done, self.documents())?;
                 done += 1;
@@ -128,8 +127,7 @@ impl RebandStore {
                 if let Some(found) = found.filter(is_same) {
                     let set = self.context.set_row(id, &found.signature)?;
                     let set = set.or_bug("the exact set of a document")?;
-                    sets.insert(id, set.as_slice()).engine()?;
-                    return Ok(());
+                    return sets.push(id, &set);
                 }
                 unlike += 1;
                 if named.len() < NAMED_DOCUMENTS {
@@ -139,7 +137,8 @@ impl RebandStore {
                     );
                 }
                 Ok(())
-            })
+            })?;
+            sets.finish()
         })?;
         if unlike == 0 {
             return Ok(());

@@ -59,11 +59,22 @@ fn encode_hashes(hashes: &[u64], hash_bits: u8, bytes: &mut Vec<u8>) -> Result<(
     let low_parts = hashes.iter().map(|hash| hash & mask(low));
     pack(bytes, low, hashes.len(), low_parts);
     let start = bytes.len();
-    bytes.resize(start + unary_bytes, 0);
+    // Whole words are written, so the last one may reach beyond the end for now.
+    bytes.resize(start + unary_bytes.next_multiple_of(8), 0);
+    let (_, unary) = bytes.split_at_mut(start);
+    let (words, _) = unary.as_chunks_mut::<8>();
+    let (mut word, mut place) = (0_u64, 0);
     for (index, hash) in (0_u64..).zip(hashes) {
         let position = upper_part(*hash, low) + index;
-        *at_mut(bytes, start + (position / 8) as usize)? |= 1 << (position % 8);
+        let next = (position / 64) as usize;
+        if next != place {
+            *at_mut(words, place)? = word.to_le_bytes();
+            (word, place) = (0, next);
+        }
+        word |= 1 << (position % 64);
     }
+    *at_mut(words, place)? = word.to_le_bytes();
+    bytes.truncate(start + unary_bytes);
     Ok(())
 }
 

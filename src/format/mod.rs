@@ -17,6 +17,7 @@ mod kept_hashes;
 mod posting;
 mod run_descriptor;
 mod runs;
+mod set_chunk;
 
 #[cfg(any(test, fuzzing))]
 pub(crate) use block::BLOCK_VALUE_BYTES;
@@ -49,3 +50,4 @@ pub(crate) use run_descriptor::{LaneSummary, RunDescriptor};
 #[cfg(any(test, fuzzing))]
 pub(crate) use runs::{LANES, RUNS};
 pub(crate) use runs::{LaneRow, decode_run, encode_run};
+pub(crate) use set_chunk::{ChunkSets, SET_CHUNK_BYTES, SetChunk};

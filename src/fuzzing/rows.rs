@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use crate::error::Result;
 use crate::format::{
-    CHUNK_DOCUMENTS, DEAD, DOCUMENTS, DeletedChunk, DocumentRow, EQUAL, EqualChunk, FILTERS,
-    FilterPiece, FilterShape, PAYLOADS, SETS, Shape, decode_payload, decode_set, encode_document,
-    encode_payload, encode_set, filter_key, set_count,
+    CHUNK_DOCUMENTS, ChunkSets, DEAD, DOCUMENTS, DeletedChunk, DocumentRow, EQUAL, EqualChunk,
+    FILTERS, FilterPiece, FilterShape, PAYLOADS, SETS, SetChunk, Shape, decode_payload, decode_set,
+    encode_document, encode_payload, encode_set, filter_key, set_count,
 };
 use crate::fuzzing::Input;
 use resemblance_sketch::sketch::{RecipeMark, ValueLayout, mix64};
@@ -34,8 +35,19 @@ fn payload(input: &mut Input<'_>) {
     }
 }
 
-/// Each set has only one encoded form.
+/// Each set has only one encoded form, and so has a chunk of sets.
 fn set(id: u64, input: &mut Input<'_>) {
+    let value = input.rest;
+    let sets: Result<Vec<(u64, &[u8])>> = ChunkSets::new(id, value).collect();
+    if let Ok(sets) = sets {
+        let mut chunk = SetChunk::default();
+        for (id, set) in &sets {
+            chunk.push(*id, set).unwrap();
+            let found = ChunkSets::new(sets[0].0, value).find(*id).unwrap();
+            assert_eq!(found, Some(*set));
+        }
+        assert_eq!((chunk.first_id, &*chunk.bytes), (id, value));
+    }
     for (are_samples, set_bits) in [(false, 44), (true, 44), (false, 32), (true, 64)] {
         let shape = Shape {
             are_samples,

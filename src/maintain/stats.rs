@@ -14,7 +14,7 @@ use crate::engine::{
     file_size, for_each_table,
 };
 use crate::error::Result;
-use crate::format::RunDescriptor;
+use crate::format::{RunDescriptor, SET_CHUNK_BYTES};
 use crate::invariant::OrBug;
 use crate::maintain::backup::row_count;
 use crate::read::PostingTable;
@@ -482,14 +482,19 @@ fn dropped_row_bytes(snapshot: &SnapshotView, table: &TableStats, dead: u64) -> 
     if dead == 0 || table.rows == 0 || deleted.len() == 0 {
         return 0;
     }
-    let row_bytes = table.total_bytes() / table.rows;
+    // A chunk of sets gets a smaller page if half of it is gone.
+    let (rows, window_bytes, dense_share) = match table.name == SETS.name() {
+        true => (documents, SET_CHUNK_BYTES, 2),
+        false => (table.rows, WINDOW_BYTES, DENSE_SHARE + 1),
+    };
+    let row_bytes = table.total_bytes() / rows;
     let has_own_pages = 2 * row_bytes > PAGE_BYTES as u64;
     // The ids of as many rows as a window has, of which some are gone.
-    let window_rows = WINDOW_BYTES as u64 / row_bytes.max(1);
+    let window_rows = window_bytes as u64 / row_bytes.max(1);
     let window = window_rows.saturating_mul(committed.state.next_id) / documents;
     let (mut freed, mut in_window, mut end) = (0, 0, 0);
     let freed_of = |rows: u64| {
-        if has_own_pages || rows * (DENSE_SHARE as u64 + 1) >= window_rows {
+        if has_own_pages || rows * dense_share as u64 >= window_rows {
             rows
         } else {
             0

@@ -2,7 +2,9 @@
 
 use crate::engine::{HeadDamage, KeyRange, PageDamage};
 use crate::error::Result;
-use crate::format::{CHUNK_DOCUMENTS, checksum, split_block_key, split_filter_key};
+use crate::format::{
+    CHUNK_DOCUMENTS, ChunkSets, SETS, checksum, split_block_key, split_filter_key,
+};
 use crate::types::Problem;
 
 /// Returns whether the keys of a table are numbers, which the engine stores lowest byte first.
@@ -30,8 +32,11 @@ pub(crate) fn row_key(table: &str, stored: &[u8]) -> Vec<u8> {
     key
 }
 
-/// An error if the checksum of a row is not that of its key and table.
+/// An error if a checksum in a row is not that of its key and table.
 pub(crate) fn row_check(table: &str, stored_key: &[u8], value: &[u8]) -> Result<()> {
+    if let (SETS, Some(first_id)) = (table, number(table, stored_key)) {
+        return ChunkSets::new(first_id, value).check();
+    }
     checksum::open(table, &row_key(table, stored_key), value).map(|_| ())
 }
 

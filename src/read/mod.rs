@@ -13,4 +13,6 @@ pub(crate) use probe::RunReader;
 pub use records::Records;
 pub(crate) use snapshot_view::{SnapshotState, SnapshotView};
 pub(crate) use stored_documents::StoredDocuments;
-pub(crate) use view::{PostingTable, ReadView, Visit, VisitRow, VisitRows, VisitShare, visit_rows};
+pub(crate) use view::{
+    PostingTable, ReadView, Visit, VisitRow, VisitRows, VisitShare, visit_rows, visit_set,
+};

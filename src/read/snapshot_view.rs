@@ -13,7 +13,7 @@ use crate::invariant::OrBug;
 use crate::observe::LiveSnapshot;
 use crate::read::probe::RunReader;
 use crate::read::view::{
-    PostingTable, ReadView, Visit, VisitRow, VisitRows, VisitShare, visit_rows,
+    PostingTable, ReadView, Visit, VisitRow, VisitRows, VisitShare, visit_rows, visit_set,
 };
 use crate::state::{OpenStore, SharedContext, Version, current};
 use crate::threads::in_shares;
@@ -223,8 +223,7 @@ impl ReadView for SnapshotState {
             return visit(None);
         }
         let sets = self.tables()?.sets.as_ref();
-        let row = sets.or_bug("a store with sets")?.get(id).engine()?;
-        visit(row.as_ref().map(|row| row.value()))
+        visit_set(sets.or_bug("a store with sets")?, id, visit)
     }
 
     fn all_document_rows(&self, visit: &mut dyn FnMut(u64, &[u8]) -> Result<()>) -> Result<()> {

@@ -9,8 +9,8 @@ use std::ops::RangeInclusive;
 use crate::engine::{EngineResult, ReadableTable};
 use crate::error::{Error, Result};
 use crate::format::{
-    DOCUMENTS, DocumentRow, PAYLOADS, Posting, RowHead, SETS, checksum, decode_payload, decode_set,
-    decode_set_body, no_row, open_set, set_count,
+    ChunkSets, DOCUMENTS, DocumentRow, PAYLOADS, Posting, RowHead, SETS, checksum, decode_payload,
+    decode_set, decode_set_body, no_row, open_set, set_count,
 };
 use crate::index::{CodeRange, ProbeControl, ProbeRange, VisitProbe};
 use crate::invariant::{OrBug, at};
@@ -474,6 +474,19 @@ const MIN_WALKED: usize = 8;
 
 /// Number of rows that a walk passes over rather than to end.
 const MAX_PASSED: u64 = 8;
+
+/// Shows the sealed exact set of a document in the table of sets.
+pub(crate) fn visit_set(
+    sets: &impl ReadableTable<u64, &'static [u8]>,
+    id: u64,
+    visit: &mut VisitRow<'_>,
+) -> Result<()> {
+    let mut chunks = sets.range(..=id).engine()?;
+    match chunks.next_back().transpose().engine()? {
+        Some((first, chunk)) => visit(ChunkSets::new(first.value(), chunk.value()).find(id)?),
+        None => visit(None),
+    }
+}
 
 /// Shows the rows of documents in the order given, `None` for a document without a row or for which
 /// `is_deleted` returns true.

@@ -27,7 +27,7 @@ pub(crate) use equal_notes::EqualCollector;
 pub(crate) use filter_policy::{filter_bits_per_document, filter_shape};
 pub use insert_many::InsertMany;
 pub(crate) use insert_many::check_batch;
-pub(crate) use pending_rows::{DocumentRows, DocumentTables, append_rows};
+pub(crate) use pending_rows::{DocumentRows, DocumentTables, SetWriter, append_rows, append_sets};
 pub(crate) use repack::{DENSE_SHARE, WINDOW_BYTES};
 pub(crate) use run_tables::run_tables;
 pub use transaction::WriteTransaction;

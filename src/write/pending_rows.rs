@@ -4,10 +4,11 @@ use std::iter::once;
 use std::ops::Bound;
 
 use crate::engine::{
-    DOCUMENTS, EngineResult, PAYLOADS, RowTable, SETS, Table, TableHandle, WriteTransaction,
+    DOCUMENTS, EngineResult, PAYLOADS, ReadableTable, RowTable, SETS, Table, TableHandle,
+    WriteTransaction,
 };
 use crate::error::Result;
-use crate::format::{RowHead, encode_payload, no_row};
+use crate::format::{ChunkSets, RowHead, SetChunk, encode_payload, no_row};
 use crate::invariant::{OrBug, invariant};
 use crate::state::SharedContext;
 use crate::types::Document;
@@ -157,7 +158,7 @@ impl PendingRows {
         write_rows(write, PAYLOADS, &mut payloads)?;
         let sets = (self.first_id..).zip(&self.documents);
         let mut sets = sets.filter_map(|(id, rows)| Some((id, rows.as_ref()?.set.as_deref()?)));
-        write_rows(write, SETS, &mut sets)?;
+        append_sets(write, &mut sets)?;
         self.documents.clear();
         self.size_bytes = 0;
         Ok(())
@@ -196,6 +197,93 @@ pub(crate) fn append_rows(
     cursor.close().engine()
 }
 
+/// Appends exact sets to their table, in chunks.
+pub(crate) struct SetWriter<'t> {
+    table: RowsOf<'t>,
+    chunk: SetChunk,
+}
+
+impl<'t> SetWriter<'t> {
+    pub(crate) fn open(write: &'t WriteTransaction) -> Result<Self> {
+        Ok(Self {
+            table: write.open_table(SETS).engine()?,
+            chunk: SetChunk::default(),
+        })
+    }
+
+    /// Adds the sealed set of a document with a higher id than all others in the table.
+    pub(crate) fn push(&mut self, id: u64, set: &[u8]) -> Result<()> {
+        if !self.chunk.has_room(id, set) {
+            self.write_chunk()?;
+        }
+        self.chunk.push(id, set)
+    }
+
+    /// Writes the sets that are not in the table yet.
+    pub(crate) fn finish(mut self) -> Result<()> {
+        self.write_chunk()
+    }
+
+    fn write_chunk(&mut self) -> Result<()> {
+        write_chunk(&mut self.table, &self.chunk)?;
+        self.chunk.bytes.clear();
+        Ok(())
+    }
+}
+
+/// Writes a chunk, unless it is empty.
+fn write_chunk(sets: &mut RowsOf<'_>, chunk: &SetChunk) -> Result<()> {
+    if !chunk.bytes.is_empty() {
+        let bytes = chunk.bytes.as_slice();
+        sets.insert(chunk.first_id, bytes).engine()?;
+    }
+    Ok(())
+}
+
+/// Appends the sealed sets of documents with ascending ids, all above those that the table has.
+pub(crate) fn append_sets(
+    write: &WriteTransaction,
+    sets: &mut dyn Iterator<Item = (u64, &[u8])>,
+) -> Result<()> {
+    // A store without exact sets has no such table.
+    let Some(first) = sets.next() else {
+        return Ok(());
+    };
+    let mut writer = SetWriter::open(write)?;
+    for (id, set) in once(first).chain(sets) {
+        writer.push(id, set)?;
+    }
+    writer.finish()
+}
+
+/// Removes the first of these sets, and the others that are in the same chunk. Returns the ids of the rest.
+fn remove_from_chunk<'i>(sets: &mut RowsOf<'_>, ids: &'i [u64]) -> Result<&'i [u64]> {
+    let Some((&first, _)) = ids.split_first() else {
+        return Ok(ids);
+    };
+    let (mut rest, mut kept) = (ids, SetChunk::default());
+    let found = sets.range(..=first).engine()?.next_back();
+    let Some((key, chunk)) = found.transpose().engine()? else {
+        return Err(no_row(SETS.name(), first, 1));
+    };
+    for entry in ChunkSets::new(key.value(), chunk.value()) {
+        let (id, set) = entry?;
+        match rest.split_first() {
+            Some((next, others)) if *next == id => rest = others,
+            Some((missing, _)) if *missing < id => return Err(no_row(SETS.name(), *missing, 1)),
+            _ => kept.push(id, set)?,
+        }
+    }
+    if rest.len() == ids.len() {
+        return Err(no_row(SETS.name(), first, 1));
+    }
+    let first_id = key.value();
+    drop((key, chunk));
+    sets.remove(first_id).engine()?;
+    write_chunk(sets, &kept)?;
+    Ok(rest)
+}
+
 /// The tables that have a row of a document.
 pub(crate) struct DocumentTables<'t> {
     pub(super) documents: RowsOf<'t>,
@@ -229,20 +317,20 @@ impl<'t> DocumentTables<'t> {
         if had_payload && self.payloads.remove(id).engine()?.is_none() {
             return Err(no_row(PAYLOADS.name(), id, 1));
         }
-        self.remove_set(id)?;
+        self.remove_sets(&[id])?;
         Ok(Some(had_payload))
     }
 
-    /// Removes the exact set of a document, in a store that has the table.
-    pub(super) fn remove_set(&mut self, id: u64) -> Result<()> {
-        let is_gone = match &mut self.sets {
-            Some(sets) => sets.remove(id).engine()?.is_none(),
-            None => false,
+    /// Removes the exact sets of documents, by ascending ids, in a store that has the table.
+    pub(super) fn remove_sets(&mut self, ids: &[u64]) -> Result<()> {
+        let Some(sets) = &mut self.sets else {
+            return Ok(());
         };
-        match is_gone {
-            true => Err(no_row(SETS.name(), id, 1)),
-            false => Ok(()),
+        let mut rest = ids;
+        while !rest.is_empty() {
+            rest = remove_from_chunk(sets, rest)?;
         }
+        Ok(())
     }
 }
 

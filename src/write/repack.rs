@@ -103,8 +103,8 @@ impl Writer {
             let is_dense = window.is_dense();
             let (live, gone) = (&window.documents, &window.dropped);
             rewrite(&mut tables.documents, first..end, is_dense, live, gone)?;
-            // Sets are large: a repack does not read them.
-            gone.iter().try_for_each(|id| tables.remove_set(*id))?;
+            // Sets are large: a repack reads only chunks with one that is dropped.
+            tables.remove_sets(gone)?;
             let (live, gone) = (&window.payloads, &window.dropped_payloads);
             if !gone.is_empty() {
                 rewrite(&mut tables.payloads, first..end, is_dense, live, gone)?;

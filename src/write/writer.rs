@@ -22,7 +22,9 @@ use crate::index::{
 use crate::invariant::{OrBug, at, at_mut};
 use crate::observe::{COMMIT, TransactionCounters, log as events};
 use crate::query::ResolvedBounds;
-use crate::read::{PostingTable, ReadView, RunReader, Visit, VisitRow, VisitRows, visit_rows};
+use crate::read::{
+    PostingTable, ReadView, RunReader, Visit, VisitRow, VisitRows, visit_rows, visit_set,
+};
 use crate::state::{OpenStore, RunSet, SharedContext, TombstoneDelta, Version};
 use crate::threads::named;
 use crate::types::{Document, DocumentId, Phase, Watch};
@@ -653,8 +655,7 @@ impl ReadView for Writer {
             return visit(self.pending.set(id));
         }
         let table = self.write()?.open_table(SETS).engine()?;
-        let row = table.get(id).engine()?;
-        visit(row.as_ref().map(|row| row.value()))
+        visit_set(&table, id, visit)
     }
 
     fn document_rows(&self, ids: &[u64], visit: &mut VisitRows<'_>) -> Result<()> {

@@ -325,6 +325,62 @@ fn exact_store_of_another_width_answers_like_brute_force() {
     );
 }
 
+/// Returns the numbers of rows of the tables `sets` and `documents`.
+fn rows_of_sets(store: &Store) -> [u64; 2] {
+    let stats = store.snapshot().unwrap().stats().run().unwrap();
+    ["sets", "documents"].map(|name| {
+        let table = stats.tables.iter().find(|table| table.name == name);
+        table.unwrap().rows
+    })
+}
+
+/// The sets of these texts take about 220 bytes, so that 70 to 80 fill a chunk.
+#[test]
+fn exact_store_packs_the_sets_of_a_commit() {
+    let (place, schema) = (Place::new(), schema(|builder| builder));
+    let store = sealing_after(200)
+        .create(place.store(), schema.clone())
+        .unwrap();
+    let all = texts(170);
+    for texts in all.chunks(85) {
+        let sketches = texts.iter().map(|text| store.sketch_text(text).unwrap());
+        let signatures: Vec<Signature> = sketches.collect();
+        let (batch, singles) = signatures.split_at(81);
+        let mut transaction = store.begin_write().unwrap();
+        for signature in batch {
+            transaction
+                .insert(Document::without_key(), signature)
+                .unwrap();
+        }
+        transaction.commit().unwrap();
+        for signature in singles {
+            store.insert(Document::without_key(), signature).unwrap();
+        }
+    }
+    // Each batch takes two chunks, one more if it is flushed midway, and each single document one.
+    let [chunks, documents] = rows_of_sets(&store);
+    assert!((2 * 6..2 * 7).contains(&chunks), "{chunks} chunks");
+    assert_eq!(documents, 170);
+    let mut kept: Texts = all.iter().cloned().map(Some).collect();
+    let mut transaction = store.begin_write().unwrap();
+    // The first of a chunk, some within it, the last, whole chunks and parts of those beside them.
+    for id in [0, 3, 4, 50, 169].into_iter().chain(70..100) {
+        kept[id as usize] = None;
+        assert!(transaction.remove_id(DocumentId::new(id)).unwrap());
+    }
+    transaction.commit().unwrap();
+    answers_like(&store, &kept, &all[95..105]);
+    let _ = store.close().unwrap();
+    check_clean(&place.store());
+    Store::compact(place.store()).run().unwrap();
+    check_clean(&place.store());
+    let store = Store::open(place.store()).unwrap();
+    let [chunks, documents] = rows_of_sets(&store);
+    assert_eq!(documents, 170 - 35);
+    assert!(chunks < 2 * 6 - 5, "{chunks} chunks");
+    everywhere(&place, store, &kept, &all[95..105]);
+}
+
 #[test]
 fn exact_store_weighs_features_where_minhash_does() {
     for minhash in [MinHash::weighted(64), MinHash::probability(64)] {

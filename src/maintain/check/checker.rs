@@ -14,7 +14,8 @@ use crate::engine::{
 };
 use crate::error::{Error, Result};
 use crate::format::{
-    DocumentRow, EqualChunk, LaneSummary, Posting, RunDescriptor, decode_payload, decode_set,
+    ChunkSets, DocumentRow, EqualChunk, LaneSummary, Posting, RunDescriptor, decode_payload,
+    decode_set,
 };
 use crate::index::{ChunkIter, read_lane};
 use crate::maintain::check::filters::{FilterCheck, check_pieces};
@@ -267,18 +268,27 @@ impl<'a, 'w> Check<'a, 'w> {
         let Some(sets) = &tables.sets else {
             return Ok(());
         };
-        let mut count = 0;
+        let (mut count, mut last) = (0, None);
         for entry in ReadableTable::iter(sets).engine()? {
-            let (key, row) = entry.engine()?;
-            let id = key.value();
-            let set = decode_set(id, row.value(), self.snapshot.context().shape());
-            self.report.note(2, set.map(drop))?;
-            if self.live.contains(id) || self.removed.contains(id) {
-                count += 1;
-            } else {
-                let place = format!("table sets, document {id}");
-                self.report
-                    .add(1, place, "found a row, but no such document");
+            let (first, chunk) = entry.engine()?;
+            for entry in ChunkSets::new(first.value(), chunk.value()) {
+                let Ok((id, row)) = entry else {
+                    self.report.note(2, entry.map(drop))?;
+                    break;
+                };
+                let set = decode_set(id, row, self.snapshot.context().shape());
+                self.report.note(2, set.map(drop))?;
+                let place = || format!("table sets, document {id}");
+                if last >= Some(id) {
+                    let detail = "found it behind a document with a higher id";
+                    self.report.add(2, place(), detail);
+                } else if self.live.contains(id) || self.removed.contains(id) {
+                    count += 1;
+                } else {
+                    let detail = "found a row, but no such document";
+                    self.report.add(1, place(), detail);
+                }
+                last = last.max(Some(id));
             }
         }
         let documents = self.live.len() + self.removed.len();

@@ -1,6 +1,9 @@
-//! Reads the rows of `documents` or `payloads` one by one, ascending by id.
+//! Reads the rows of `documents`, `payloads` or `sets` one by one, ascending by id.
+
+use std::collections::BTreeMap;
 
 use crate::engine::{LeafPage, PageFile, Tree, Walk};
+use crate::format::ChunkSets;
 use crate::maintain::repair::damaged_rows::{ReadRow, remaining, row_at};
 use crate::maintain::repair::loss_report::LossReport;
 use crate::maintain::repair::page_scan::ScannedRows;
@@ -49,23 +52,53 @@ impl RowSource {
 /// The rows of a source by id: a scan can find several of one.
 pub(super) struct RowVersions {
     source: RowSource,
-    ahead: Option<ReadRow>,
+    /// True if a row of the table has the exact sets of several documents.
+    has_chunks: bool,
+    next: Option<ReadRow>,
+    /// The rows of the next documents.
+    ahead: BTreeMap<u64, Vec<ReadRow>>,
 }
 
 impl RowVersions {
-    pub(super) fn new(source: RowSource) -> Self {
+    pub(super) fn new(source: RowSource, has_chunks: bool) -> Self {
         Self {
             source,
-            ahead: None,
+            has_chunks,
+            next: None,
+            ahead: BTreeMap::new(),
         }
     }
 
     /// Returns the id of the next row.
     pub(super) fn next_id(&mut self, pages: &PageFile, losses: &mut LossReport) -> Option<u64> {
-        if self.ahead.is_none() {
-            self.ahead = self.source.next(pages, losses);
+        loop {
+            if self.next.is_none() {
+                self.next = self.source.next(pages, losses);
+            }
+            // A chunk has no lower ids than its own, but another version of it can.
+            let first = self.ahead.keys().next().copied();
+            match self.next.take() {
+                Some(row) if first.is_none_or(|first| row.id <= first) => self.unpack(row),
+                next => {
+                    self.next = next;
+                    return first;
+                }
+            }
         }
-        self.ahead.as_ref().map(|row| row.id)
+    }
+
+    fn unpack(&mut self, row: ReadRow) {
+        if !self.has_chunks {
+            return self.ahead.entry(row.id).or_default().push(row);
+        }
+        // The sets behind a damaged place are reported together with their documents.
+        for (id, set) in ChunkSets::new(row.id, &row.value).map_while(Result::ok) {
+            let value = set.to_vec();
+            self.ahead
+                .entry(id)
+                .or_default()
+                .push(ReadRow { id, value });
+        }
     }
 
     /// Returns all rows with this id, if they are the next.
@@ -75,11 +108,10 @@ impl RowVersions {
         pages: &PageFile,
         losses: &mut LossReport,
     ) -> Vec<ReadRow> {
-        let mut rows = Vec::new();
-        while self.next_id(pages, losses) == Some(id) {
-            rows.extend(self.ahead.take());
+        match self.next_id(pages, losses) {
+            Some(next) if next == id => self.ahead.remove(&id).unwrap_or_default(),
+            _ => Vec::new(),
         }
-        rows
     }
 }
 

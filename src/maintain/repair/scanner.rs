@@ -102,9 +102,9 @@ impl DamagedStore {
             ),
         };
         Ok(Self {
-            documents: RowVersions::new(documents),
-            payloads: RowVersions::new(payloads),
-            sets: RowVersions::new(sets),
+            documents: RowVersions::new(documents, false),
+            payloads: RowVersions::new(payloads, false),
+            sets: RowVersions::new(sets, true),
             deleted,
             shape: shape_of(&schema),
             recipe: schema.sketcher().recipe_mark(),

@@ -395,9 +395,30 @@ fn read_filters(tables: &Tables) -> BTreeMap<(u32, u16, u32), Vec<u8>> {
         .collect()
 }
 
+/// The sets of chunks with their checksums, by the ids of documents. Section 2.10.
+fn read_sets(tables: &Tables) -> BTreeMap<Vec<u8>, Vec<u8>> {
+    let mut sets = BTreeMap::new();
+    for (key, value) in tables.get("sets").into_iter().flatten() {
+        let mut bytes = Bytes::new(value);
+        for is_first in std::iter::once(true).chain(std::iter::repeat(false)) {
+            let difference = u64::from(bytes.u32());
+            assert_eq!(difference == 0, is_first);
+            let id = (number::<8>(key) + difference).to_be_bytes().to_vec();
+            let length = bytes.u32() as usize;
+            let ascends = sets.last_key_value().is_none_or(|(last, _)| *last < id);
+            assert!(ascends, "sets of chunk {key:?}");
+            sets.insert(id, bytes.take(length).to_vec());
+            if bytes.rest().is_empty() {
+                break;
+            }
+        }
+    }
+    sets
+}
+
 fn read_documents(tables: &Tables, schema: &Schema) -> BTreeMap<u64, Document> {
     let mut payloads = tables["payloads"].clone();
-    let mut sets = tables.get("sets").cloned().unwrap_or_default();
+    let mut sets = read_sets(tables);
     let documents: BTreeMap<u64, Document> = tables["documents"]
         .iter()
         .map(|(row_key, value)| {
