@@ -53,8 +53,8 @@ impl Likeness<'_> {
         [a, b].map(|document| share_of(self.sets[document].len()))
     }
 
-    /// Those of some documents that hold the most of this one, then the smallest of them, if any
-    /// holds it.
+    /// Returns the documents among some that hold the most of this one, then the smallest of them, if
+    /// any holds it.
     pub(crate) fn holders(
         &self,
         a: usize,

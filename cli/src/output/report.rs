@@ -84,12 +84,11 @@ impl Survivor {
         }
     }
 
-    /// A document that was compared exactly.
+    /// A document that was compared exactly, by its features unless it was found otherwise.
     pub(crate) fn compared(
         compared: &ComparedCandidate,
         place: SurvivorPlace,
         key: Option<Vec<u8>>,
-        rule: DropRule,
     ) -> Self {
         Self {
             place,
@@ -98,7 +97,7 @@ impl Survivor {
             evidence: Evidence::Exact,
             distance: None,
             shares: Some(compared.shares),
-            rule,
+            rule: DropRule::Contained,
         }
     }
 

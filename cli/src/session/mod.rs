@@ -45,6 +45,6 @@ pub(crate) use stores::{change_each, change_store, find_document, must_take_text
 pub(crate) use subject::Subject;
 pub(crate) use tally::{DocumentTally, ReadDocument, WorkedDocument};
 pub(crate) use texts::{
-    KnownTexts, TextEffect, must_be_rereadable, read_numbered_texts, read_stored_features,
-    read_text, read_texts_of, taken_text, unrereadable_source,
+    KnownTexts, must_be_rereadable, read_numbered_texts, read_stored_features, read_text,
+    read_texts_of, taken_text, unrereadable_source,
 };

@@ -225,25 +225,17 @@ impl KnownTexts {
     }
 }
 
-/// The effect of the text of a stored document.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum TextEffect {
-    /// Similarities to the document are exact.
-    Exact,
-    /// Documents can be dropped for it.
-    Dropped,
-}
-
 /// Puts the features of the documents of a store into `features` whose texts are in these corpora,
 /// prints how many texts are missing, and returns how many there are. A text belongs to the
-/// document with its key if it has the same signature. `name` is the store's name in messages.
+/// document with its key if it has the same signature. `name` is the store's name in messages. If
+/// it `needs_all`, a document whose text is missing is not compared at all.
 pub(crate) fn read_stored_features(
     context: &Context,
     name: impl fmt::Display,
     snapshot: &Snapshot,
     texts: &[PathBuf],
     options: &CorpusOptions,
-    effect: TextEffect,
+    needs_all: bool,
     features: &mut FeatureSets,
 ) -> Result<u64> {
     let known = if texts.is_empty() || snapshot.is_empty() {
@@ -258,15 +250,12 @@ pub(crate) fn read_stored_features(
             0 => format!("the {documents} documents"),
             _ => format!("{unknown} of the {documents} documents"),
         };
-        context.note(match effect {
-            TextEffect::Exact => format!(
+        context.note(match needs_all {
+            false => format!(
                 "{name} has no texts: similarities to {which} in it are estimates; --texts CORPUS reads the texts \
                  and makes them exact"
             ),
-            TextEffect::Dropped => format!(
-                "{name}: --texts has no text of {which}, so nothing is dropped for {}",
-                if unknown == 1 { "it" } else { "them" }
-            ),
+            true => format!("{name} has no texts of {which}: nothing is dropped for a document without a text"),
         });
     }
     Ok(known)

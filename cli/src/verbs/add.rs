@@ -24,8 +24,7 @@ use crate::options::{
 use crate::output::{Evidence, Survivor, SurvivorPlace};
 use crate::session::{
     Context, CorpusDocuments, DOCUMENTS_TOGETHER, DocumentTally, MAX_HELD_BYTES, ReadDocument,
-    TextEffect, WorkedDocument, change_store, read_stored_features, resolve_corpus_to_store,
-    spool_sources,
+    WorkedDocument, change_store, read_stored_features, resolve_corpus_to_store, spool_sources,
 };
 use resemblance_corpus::{ContentRule, Corpus, CorpusSource, ReadTotals, SourceKind};
 
@@ -177,8 +176,7 @@ fn add_to(context: &Context, arguments: &AddArguments, store: &Store) -> Result<
     if let Some(features) = &mut features {
         let (name, snapshot) = (arguments.store.display(), store.snapshot()?);
         let (texts, options) = (&arguments.texts, &arguments.options);
-        let effect = TextEffect::Exact;
-        read_stored_features(context, name, &snapshot, texts, options, effect, features)?;
+        read_stored_features(context, name, &snapshot, texts, options, false, features)?;
     }
     let stored = Some(&arguments.stored);
     let (options, content) = (

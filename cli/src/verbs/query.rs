@@ -22,8 +22,8 @@ use crate::options::{
 use crate::output::escape::{self, PrintedKey, printed};
 use crate::output::{Column, ColumnKind, Results, Value, nearness_columns};
 use crate::session::{
-    Context, CorpusDocuments, DocumentTally, TextEffect, find_document, must_take_text,
-    open_to_read, read_stored_features, read_text, resolve_corpus, taken_text,
+    Context, CorpusDocuments, DocumentTally, find_document, must_take_text, open_to_read,
+    read_stored_features, read_text, resolve_corpus, taken_text,
 };
 use resemblance::invariant::{at, bug};
 use resemblance_corpus::{ContentRule, CorpusDocument};
@@ -300,16 +300,8 @@ fn known_features(
         &arguments.texts,
         &arguments.options,
     );
-    let effect = TextEffect::Exact;
-    read_stored_features(
-        context,
-        name,
-        snapshot,
-        texts,
-        options,
-        effect,
-        &mut features,
-    )?;
+    let read = &mut features;
+    read_stored_features(context, name, snapshot, texts, options, false, read)?;
     Ok(Some(features))
 }
 

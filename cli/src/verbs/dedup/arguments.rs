@@ -12,7 +12,7 @@ use crate::failure::{Failure, Result};
 use crate::options::{
     JoinLimits, JoinOptions, PolicyName, SurvivorOptions, must_use_texts, parse_part, parse_share,
 };
-use crate::session::{Context, TextEffect, open_to_read, read_stored_features, weighed};
+use crate::session::{Context, open_to_read, read_stored_features, weighed};
 
 /// The unit that is removed if it has appeared before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -422,20 +422,17 @@ impl DedupChoices<'_> {
             return Ok(None);
         };
         let (name, texts, options) = (path.display(), &self.survivors.texts, &self.join.corpus);
-        let effect = match self.lost {
-            None => TextEffect::Exact,
-            Some(_) => TextEffect::Dropped,
-        };
+        let needs_all = self.lost.is_some();
         let known = read_stored_features(
             context,
             name,
             snapshot,
             texts,
             options,
-            effect,
+            needs_all,
             &mut features,
         )?;
         // A search without verification compares one of several equal documents.
-        Ok((known > 0 || self.lost.is_some()).then(|| Arc::new(features)))
+        Ok((known > 0 || needs_all).then(|| Arc::new(features)))
     }
 }

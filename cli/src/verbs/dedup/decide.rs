@@ -11,8 +11,7 @@ use resemblance::{
     Schema, Signature, Snapshot,
 };
 use resemblance_corpus::dedup::{
-    ComparedCandidate, DedupPolicy, Deduplicator, DropRule, Duplicate, FeatureShares, StoredSets,
-    duplicates,
+    ComparedCandidate, DedupPolicy, Deduplicator, DropRule, Duplicate, StoredSets, duplicates,
 };
 use resemblance_corpus::verification::{FeatureSets, SketchedText};
 
@@ -276,13 +275,14 @@ impl Decision<'_> {
             ));
         };
         let features = choices.known_features(context, self.basis)?;
-        let needs_sets = choices.lost.is_some() || choices.with_rejected;
-        let sets = needs_sets.then(|| StoredSets::new(&snapshot, features.clone()));
+        let verifies = features.is_some() || choices.with_rejected;
+        let has_sets = features.is_some() || self.basis.schema.is_exact();
+        let sets = has_sets.then(|| StoredSets::new(&snapshot, features));
         self.sets = sets.transpose()?;
         let known = KnownDocuments {
             snapshot,
-            features,
             sets: self.sets.clone(),
+            verifies,
             lost: choices.lost,
             lists_rejected: choices.with_rejected,
             bounds: choices.join_bounds(),
@@ -709,11 +709,10 @@ impl Decision<'_> {
 /// The documents of the other store, with which new ones are compared first.
 struct KnownDocuments {
     snapshot: Snapshot,
-    /// The features of those whose texts were read.
-    features: Option<Arc<FeatureSets>>,
-    /// The same features or the sets of an exact store, if features decide or rejected candidates
-    /// are listed.
+    /// The sets of those whose features are known, if there are any.
     sets: Option<StoredSets>,
+    /// Whether similarities are computed from these sets here. An exact store does so anyway.
+    verifies: bool,
     lost: Option<f64>,
     lists_rejected: bool,
     bounds: Bounds,
@@ -723,69 +722,56 @@ struct KnownDocuments {
 impl KnownDocuments {
     /// Finds the documents that are near one of the store.
     fn find_near(&self, documents: &mut [SketchedDocument]) -> Result<()> {
-        let rejected = RefCell::new(Vec::new());
-        let schema = self.snapshot.schema();
-        let floor = self.bounds.similarity_floor(schema)?;
-        let signatures: Vec<Signature> = documents
-            .iter()
-            .map(|document| document.sketched.signature.clone())
-            .collect();
-        let mut query = self
-            .snapshot
-            .query(&signatures)
-            .bounds(self.bounds)
-            .limit(1);
+        let (schema, bounds) = (self.snapshot.schema(), self.bounds);
+        let (floor, rejected) = (bounds.similarity_floor(schema)?, RefCell::default());
+        let signature = |document: &SketchedDocument| document.sketched.signature.clone();
+        let signatures: Vec<Signature> = documents.iter().map(signature).collect();
+        let mut query = self.snapshot.query(&signatures).bounds(bounds).limit(1);
         if let Some(budget) = self.budget {
             query = query.probe_budget(budget.get());
         }
         let new = &*documents;
-        if let Some(sets) = self.sets.as_ref().filter(|_| self.lists_rejected) {
-            let rejected = &rejected;
+        if let Some(sets) = self.sets.as_ref().filter(|_| self.verifies) {
+            let rejected: &RefCell<Vec<_>> = &rejected;
             query = query.verify(move |index, id| {
                 let compared = sets.compare(index, &at(new, index)?.sketched, id)?;
-                let below = compared.filter(|compared| compared.similarity < floor);
+                let below = compared.filter(|it| self.lists_rejected && it.similarity < floor);
                 rejected.borrow_mut().extend(below);
                 Ok(compared.map(|compared| compared.similarity))
-            });
-        } else if let Some(features) = &self.features {
-            query = query.verify(move |index, id| {
-                features.similarity_to(&at(new, index)?.sketched.features, id)
             });
         }
         let answers = query.run()?;
         for (document, answer) in documents.iter_mut().zip(answers) {
             document.is_beyond_budget = answer.budget_exceeded().is_some();
             if let Some(found) = answer.into_iter().next() {
+                let compared = match &self.sets {
+                    Some(sets) => sets.compare(0, &document.sketched, found.id())?,
+                    None => None,
+                };
                 let place = SurvivorPlace::Store(found.id().get());
                 let key = found.key().map(<[u8]>::to_vec);
-                let rule = near_rule(self.bounds, schema, &found)?;
+                let rule = near_rule(bounds, schema, &found)?;
                 document.known = Some(Survivor {
-                    shares: self.shares(&document.sketched, &found)?,
+                    shares: compared.map(|compared| compared.shares),
                     // A store has no contents to compare with.
                     ..Survivor::from_match(&found, place, key, rule)
                 });
             }
         }
-        self.note_rejected(documents, rejected.into_inner(), DropRule::Similarity)
+        self.note_rejected(documents, rejected.into_inner())
     }
 
     /// Finds the documents whose features one of the store has, all but the share that may be lost.
     fn find_holders(&self, documents: &mut [SketchedDocument], max_lost: f64) -> Result<()> {
-        let sets = self
-            .sets
-            .as_ref()
-            .ok_or_else(|| bug("no sets to compare with"))?;
-        let batch: Vec<_> = documents
-            .iter()
-            .map(|document| &document.sketched)
-            .collect();
+        let sets = self.sets.as_ref();
+        let sets = sets.ok_or_else(|| bug("no sets to compare with"))?;
+        let batch: Vec<_> = documents.iter().map(|it| &it.sketched).collect();
         let answer = sets.holders(&batch, max_lost)?;
-        for (document, found) in documents.iter_mut().zip(&answer.found) {
-            if let Some(found) = found {
-                document.known = Some(self.compared(found, DropRule::Contained)?);
-            }
+        for (document, found) in documents.iter_mut().zip(answer.found) {
+            let known = found.map(|found| self.compared(&found));
+            document.known = known.transpose()?;
         }
-        self.note_rejected(documents, answer.rejected, DropRule::Contained)
+        self.note_rejected(documents, answer.rejected)
     }
 
     /// Notes the documents of the store that documents were compared with and are not dropped for.
@@ -793,37 +779,18 @@ impl KnownDocuments {
         &self,
         documents: &mut [SketchedDocument],
         rejected: Vec<ComparedCandidate>,
-        rule: DropRule,
     ) -> Result<()> {
-        if self.lists_rejected {
-            for candidate in rejected {
-                let document = at_mut(documents, candidate.document as usize)?;
-                document.rejected.push(self.compared(&candidate, rule)?);
-            }
+        for candidate in rejected.iter().filter(|_| self.lists_rejected) {
+            let document = at_mut(documents, candidate.document as usize)?;
+            document.rejected.push(self.compared(candidate)?);
         }
         Ok(())
     }
 
-    fn compared(&self, found: &ComparedCandidate, rule: DropRule) -> Result<Survivor> {
+    fn compared(&self, found: &ComparedCandidate) -> Result<Survivor> {
         let place = SurvivorPlace::Store(found.candidate.get());
         let key = self.snapshot.key(found.candidate)?;
-        Ok(Survivor::compared(found, place, key, rule))
-    }
-
-    /// Returns the shares of features that a document and the one found in the store have in common,
-    /// if the features of both are known.
-    fn shares(&self, document: &SketchedText, found: &Match) -> Result<Option<FeatureShares>> {
-        if let Some(features) = &self.features {
-            return Ok(features.shares_with(&document.features, found)?);
-        }
-        let schema = self.snapshot.schema();
-        if !schema.is_exact() {
-            return Ok(None);
-        }
-        let stored = self.snapshot.get_id(found.id())?;
-        let stored = stored.ok_or_else(|| bug("a document was found that is not stored"))?;
-        let (own, stored) = (&document.signature, stored.signature());
-        Ok(FeatureShares::of_signatures(schema, own, stored))
+        Ok(Survivor::compared(found, place, key))
     }
 }
 
@@ -836,29 +803,21 @@ fn near_rule(bounds: Bounds, schema: &Schema, found: &Match) -> Result<DropRule>
 
 /// States how probably a document of the other store is found that has the features of a new one.
 fn stored_recall(sets: &StoredSets, schema: &Schema, max_lost: f64) -> String {
-    let mut found = Vec::new();
-    let chances = [1.0, 1.25, 2.0, 4.0].map(|times| sets.recall(max_lost, times));
-    if let [Some(same), Some(more), Some(twice), Some(four)] = chances {
-        found.push(format!(
-            "by bands with probability {same:.3} if it has as many features, {more:.3} if 1.25 times the number, \
-             {twice:.3} if twice and {four:.3} if four times"
-        ));
-    }
-    let containment = schema.containment();
-    if let Some(units) = containment.and_then(|it| it.min_shared_units()) {
-        found.push(format!(
-            "by kept hashes always if it shares a passage of {units} words, characters or code tokens"
-        ));
-    } else if let Some(scale) = containment.and_then(|it| it.scale()) {
-        found.push(format!(
-            "by kept hashes with probability 1 - (1 - 1 / {scale})^n if it shares n shingles"
-        ));
-    } else {
-        found.push("a store with --containment finds larger ones, too".to_owned());
-    }
+    let [same, more, twice, four] = [1.0, 1.25, 2.0, 4.0].map(|times| {
+        let chance = sets.recall(max_lost, times);
+        chance.map_or_else(|| "unknown".to_owned(), |chance| format!("{chance:.3}"))
+    });
+    let kept = schema.containment().map(|it| it.min_shared_units());
+    let other = match kept {
+        Some(Some(units)) => {
+            format!("always if both share a passage of {units} words, characters or code tokens")
+        }
+        Some(None) => "always if both have a shingle that is kept".to_owned(),
+        None => "a store with --containment finds larger ones, too".to_owned(),
+    };
     format!(
-        "a document of the store that has the features of a new one is found {}",
-        found.join("; ")
+        "a document of the store that has the features of a new one is found by bands with probability {same} if it \
+         has as many features, {more} if 1.25 times the number, {twice} if twice and {four} if four times; {other}"
     )
 }
 
@@ -866,13 +825,7 @@ fn stored_recall(sets: &StoredSets, schema: &Schema, max_lost: f64) -> String {
 fn compared_record(compared: &ComparedCandidate, candidate: &Record) -> Result<Survivor> {
     let key = StoredPayload::decode(candidate.payload())?.key.to_vec();
     let place = SurvivorPlace::Corpus(candidate.stamp());
-    // The rule of the run decided against it.
-    Ok(Survivor::compared(
-        compared,
-        place,
-        Some(key),
-        DropRule::Similarity,
-    ))
+    Ok(Survivor::compared(compared, place, Some(key)))
 }
 
 /// A kept document that was found for another one.

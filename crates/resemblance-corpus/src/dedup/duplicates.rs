@@ -478,7 +478,7 @@ mod tests {
             dropped
         }
 
-        /// Those that were kept apart do not meet the rule, and the candidates are kept.
+        /// Checks that documents which were kept apart do not meet the rule, and that candidates are kept.
         fn check_rejected(
             &self,
             sets: &Sets,

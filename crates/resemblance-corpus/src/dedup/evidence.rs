@@ -1,8 +1,7 @@
 //! Evidence for decisions: the rule that decided, and what two documents have in common.
 
+use resemblance::exact::shared_from;
 use resemblance::{Bounds, DocumentId, Family, Result, Schema, Signature};
-
-use crate::verification::SetOverlap;
 
 /// The rule by which a document is dropped for its survivor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,7 +113,8 @@ impl FeatureShares {
             exact_hashes(schema, dropped)?,
             exact_hashes(schema, survivor)?,
         );
-        Some(SetOverlap::of(dropped, survivor).into())
+        let shared = shared_from(0, dropped, survivor);
+        Some(Self::new(dropped.len(), survivor.len(), shared))
     }
 }
 
