@@ -249,13 +249,15 @@ fn advice(error: &io::Error) -> Option<&'static str> {
 }
 
 /// The library's names of what options set.
-const OPTIONS: [(&str, &str); 26] = [
+const OPTIONS: [(&str, &str); 28] = [
     ("text", "--words, --chars or --code"),
     ("minhash values", "--minhash"),
     ("banding", "--bands and --rows"),
     ("bits", "--fingerprints"),
     ("weights", "--tf-idf"),
     ("min_similarity", "--threshold"),
+    ("cluster_threshold", "--cluster-threshold"),
+    ("cluster_distance", "--cluster-distance"),
     ("max_distance", "--distance"),
     ("threshold", "--threshold"),
     ("distance", "--distance"),

@@ -151,6 +151,7 @@ verbs! {
     Query query(QueryArguments) |it| Some(&it.store);
     Get get(GetArguments) |it| Some(&it.store);
     List list(ListArguments) |it| Some(&it.store);
+    Cluster cluster(ClusterArguments) |it| Some(&it.store);
     Remove remove(RemoveArguments) |it| Some(&it.store);
     Touch touch(TouchArguments) |it| Some(&it.store);
     Evict evict(EvictArguments) |it| Some(&it.store);

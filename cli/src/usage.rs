@@ -117,7 +117,7 @@ const VERBS: [(&[&str], &str); 18] = [
         "pairs lists near-duplicates",
     ),
     (
-        &["cluster", "group", "components"],
+        &["group", "components"],
         "clusters lists groups of near-duplicates",
     ),
     (

@@ -275,3 +275,8 @@ fn both_families_survive_crashes() {
 fn minhash_of_few_bits_survives_crashes() {
     crash(3);
 }
+
+#[test]
+fn kept_clusters_survive_crashes() {
+    crash(4);
+}

@@ -62,6 +62,7 @@ fn parts(schema: &Schema) -> Vec<(&'static str, String)> {
         // With HTML it is not a separate option.
         ("--seed", written(html.is_none().then(|| schema.seed()))),
         ("--near", written(schema.near())),
+        ("--clusters", written(schema.clusters())),
         ("--empty", written(schema.empty_documents())),
     ]
 }

@@ -22,7 +22,7 @@ pub(crate) use filter::FilterOptions;
 pub(crate) use format::FormatOptions;
 pub(crate) use join::{JoinOptions, ReadOptions, parse_part, parse_share};
 pub(crate) use keep::{KeepRule, PolicyName, SurvivorOptions};
-pub(crate) use schema::{SchemaOptions, TableGroups, parse_bits, simhash_of};
+pub(crate) use schema::{ClusterOptions, SchemaOptions, TableGroups, parse_bits, simhash_of};
 pub(crate) use text::default_text;
 pub(crate) use verify::{
     VerifyOptions, must_compare_sets, must_have_similarities, must_use_texts, similarity_name,

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
 use resemblance::schema::{
-    DocumentFrequencies, EmptyDocuments, MinHashKind, MinHashSchema, Permutations,
+    ClusterBounds, DocumentFrequencies, EmptyDocuments, MinHashKind, MinHashSchema, Permutations,
 };
 use resemblance::{Combine, Containment, MinHash, Schema, SchemaBuilder, SimHash};
 use resemblance_corpus::HtmlExtractor;
@@ -205,6 +205,37 @@ pub(crate) struct SchemaOptions {
     /// How to treat documents without any feature [default: distinct]
     #[arg(long, value_name = "HOW")]
     empty: Option<EmptyOption>,
+}
+
+/// Options for the clusters that a new store keeps.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Schema")]
+pub(crate) struct ClusterOptions {
+    /// Keep clusters of near-duplicates in the store, with ids that last: see cluster. Such a store cannot be rebanded
+    #[arg(long)]
+    clusters: bool,
+    /// Least similarity of the documents that are linked, from the threshold to 1 [default: the threshold]
+    #[arg(long, value_name = "S", requires = "clusters")]
+    cluster_threshold: Option<f64>,
+    /// Largest distance of the documents that are linked, up to that of the schema [default: that of the schema]
+    #[arg(long, value_name = "BITS", requires = "clusters")]
+    cluster_distance: Option<u8>,
+}
+
+impl ClusterOptions {
+    /// Returns a schema with the clusters that were asked for, if any.
+    pub(crate) fn put(&self, schema: Schema) -> Result<Schema> {
+        let bounds = ClusterBounds {
+            min_similarity: self.cluster_threshold,
+            max_distance: self.cluster_distance,
+        };
+        match self.clusters {
+            true => Ok(schema
+                .with_clusters(Some(bounds))
+                .map_err(resemblance::Error::from)?),
+            false => Ok(schema),
+        }
+    }
 }
 
 /// The options by which the parts of texts are compared.

@@ -7,7 +7,7 @@ use clap::Args;
 use resemblance::schema::DesignReport;
 
 use crate::failure::{Outcome, Result};
-use crate::options::{BoundOptions, CorpusOptions, SchemaOptions, StoredOptions};
+use crate::options::{BoundOptions, ClusterOptions, CorpusOptions, SchemaOptions, StoredOptions};
 use crate::output::{must_be_new, parent};
 use crate::session::{Context, Job, StoreBuilding, fill, resolve_corpus_to_store, with_tf_idf};
 use resemblance_corpus::ContentRule;
@@ -35,6 +35,8 @@ pub(crate) struct BuildArguments {
     #[command(flatten)]
     bounds: BoundOptions,
     #[command(flatten)]
+    clusters: ClusterOptions,
+    #[command(flatten)]
     stored: StoredOptions,
     #[command(flatten)]
     options: CorpusOptions,
@@ -46,7 +48,8 @@ pub(crate) struct BuildArguments {
 
 pub(crate) fn build(context: &Context, arguments: &BuildArguments) -> Result<Outcome> {
     let target = &arguments.store;
-    let mut schema = arguments.schema.build(&arguments.bounds)?;
+    let schema = arguments.schema.build(&arguments.bounds)?;
+    let mut schema = arguments.clusters.put(schema)?;
     if arguments.job.is_some() {
         arguments.schema.must_not_weigh("--job")?;
     }

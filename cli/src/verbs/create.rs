@@ -6,7 +6,7 @@ use clap::Args;
 use itertools::Itertools as _;
 
 use crate::failure::{Failure, Outcome, Result};
-use crate::options::{BoundOptions, CorpusOptions, SchemaOptions};
+use crate::options::{BoundOptions, ClusterOptions, CorpusOptions, SchemaOptions};
 use crate::output::must_be_new;
 use crate::session::{Context, open_to_read, with_tf_idf};
 
@@ -22,6 +22,7 @@ Examples:
   resemblance create seen.rsm --chars 9 --minhash 256 --threshold 0.7 --recall 0.99
   resemblance create pages.rsm --simhash 64 --distance 3 --expected 100000000
   resemblance create next.rsm --like seen.rsm
+  resemblance create news.rsm --threshold 0.7 --clusters
   resemblance create crawl.rsm --shared-writers
   resemblance create small.rsm --minhash 512 --minhash-kind one-pass --value-bits 1
   resemblance create others.rsm --minhash-kind external --value-bits 16")]
@@ -36,6 +37,8 @@ pub(crate) struct CreateArguments {
     schema: SchemaOptions,
     #[command(flatten)]
     bounds: BoundOptions,
+    #[command(flatten)]
+    clusters: ClusterOptions,
     /// Let several processes write the store in turns. Each commit then also writes which pages of the file are free.
     /// Other processes can read any store while one writes it
     #[arg(long)]
@@ -54,7 +57,7 @@ pub(crate) fn create(context: &Context, arguments: &CreateArguments) -> Result<O
                 .with_note("use --tf-idf-of CORPUS"),
         );
     }
-    let mut schema = match &arguments.like {
+    let schema = match &arguments.like {
         Some(other) => {
             let other = open_to_read(context, other)?;
             arguments.schema.must_agree(other.schema())?;
@@ -62,6 +65,7 @@ pub(crate) fn create(context: &Context, arguments: &CreateArguments) -> Result<O
         }
         None => arguments.schema.build(&arguments.bounds)?,
     };
+    let mut schema = arguments.clusters.put(schema)?;
     must_be_new(
         &arguments.store,
         "create never overwrites: give another name",

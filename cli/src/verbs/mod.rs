@@ -7,6 +7,7 @@ mod add_verdicts;
 pub(crate) mod backup;
 pub(crate) mod build;
 pub(crate) mod check;
+pub(crate) mod cluster;
 pub(crate) mod clusters;
 pub(crate) mod compact;
 pub(crate) mod completions;

@@ -23,6 +23,7 @@ type Possible = Vec<Option<Arc<Model>>>;
 pub(crate) fn which(store: &Store, possible: &[Option<Arc<Model>>]) -> Found<Arc<Model>> {
     for model in possible.iter().flatten() {
         if holds(store, model).map_err(|error| format!("reading: {error}"))? {
+            model.same_clusters(&store.snapshot().map_err(|error| error.to_string())?);
             return Ok(Arc::clone(model));
         }
     }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use resemblance::{BulkOptions, Error, Store, StoreOptions};
 
 use crate::common::Random;
+use crate::common::oracle::Model;
 use crate::common::sample::one_in;
 use crate::crash::disk::{Change, Image, Kept, State, files_of};
 use crate::crash::examine::{Found, each_store, which};
@@ -38,11 +39,7 @@ fn torn(before: &Image, after: &Image, at: usize) -> Vec<(std::path::PathBuf, Ve
 }
 
 /// Opens a file with a torn head, or repairs it; returns true if it had to be repaired.
-fn survives(
-    image: &Image,
-    path: &Path,
-    possible: &[Option<Arc<crate::common::oracle::Model>>],
-) -> Found<bool> {
+fn survives(image: &Image, path: &Path, possible: &[Option<Arc<Model>>]) -> Found<bool> {
     let files = Arc::new(files_of(image));
     let options = StoreOptions::new().files(files);
     match options.open(path) {
@@ -57,7 +54,14 @@ fn survives(
             let report = repaired.map_err(|error| format!("repair: {error}"))?;
             let store = options.open(target);
             let store = store.map_err(|error| format!("opening: {error}"))?;
-            let found = which(&store, possible);
+            // Clusters get the ids of a store that was built at once.
+            let built = |model: &Arc<Model>| {
+                let mut built = Model::clone(model);
+                built.relink();
+                Arc::new(built)
+            };
+            let possible: Vec<_> = possible.iter().map(|it| it.as_ref().map(built)).collect();
+            let found = which(&store, &possible);
             found.map_err(|found| format!("{found} after {report:#?}"))?;
             Ok(true)
         }

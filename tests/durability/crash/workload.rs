@@ -1,10 +1,10 @@
 //! The operations on the stores of a disk, and the contents of the stores after each call.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use resemblance::schema::Rebanding;
+use resemblance::schema::{ClusterBounds, Rebanding};
 use resemblance::{
     BulkOptions, DocumentId, EvictPolicy, Files, MinHash, Schema, Signature, SimHash, Store,
     StoreOptions, WriteTransaction,
@@ -83,6 +83,12 @@ pub(crate) fn schemas() -> Vec<(&'static str, Schema)> {
             "few bits",
             Schema::builder().minhash(minhash().value_bits(4)),
         ),
+        (
+            "clusters",
+            Schema::builder()
+                .minhash(minhash())
+                .clusters(ClusterBounds::default()),
+        ),
     ];
     let build = |(name, builder): (_, resemblance::SchemaBuilder)| {
         (name, builder.expected_documents(1_000).build().unwrap())
@@ -130,6 +136,10 @@ pub(crate) fn options(files: Arc<dyn Files>, random: &mut Random) -> StoreOption
 pub(crate) fn rebanding(schema: &Schema, random: &mut Random) -> Rebanding {
     let (bands, rows) = random.pick(&[(8, 2), (4, 4), (2, 8), (5, 3)]);
     let mut rebanding = Rebanding::new();
+    // Other bands are refused where clusters are kept.
+    if schema.clusters().is_some() {
+        return rebanding.expected_documents(random.pick(&[1_000, 2_000]));
+    }
     if schema.minhash().is_some() {
         rebanding = rebanding.banding(bands, rows);
     }
@@ -200,7 +210,7 @@ impl Change {
             Self::RemoveId(id) => {
                 let removed = transaction.map(|it| it.remove_id(DocumentId::new(id)));
                 let removed = removed.transpose()?;
-                let expected = model.documents.remove(&id).is_some();
+                let expected = model.remove(id);
                 assert!(removed.is_none_or(|it| it == expected));
             }
             Self::Touch(key, stamp) => {
@@ -304,7 +314,7 @@ impl Runner {
         let ids: Vec<u64> = model.documents.keys().copied().collect();
         for id in ids.into_iter().filter(|_| self.random.below(3) == 0) {
             assert!(transaction.remove_id(DocumentId::new(id)).unwrap());
-            model.documents.remove(&id);
+            model.remove(id);
         }
         self.call("removals", path, model, || transaction.commit());
         self.look(store);
@@ -320,8 +330,10 @@ impl Runner {
             .collect();
         ages.sort_unstable();
         let kept = ages.len() - ages.len() / 3;
-        for (_, id) in &ages[..ages.len() / 3] {
-            model.documents.remove(id);
+        // They go in the order of their ids, which decides what ids clusters get.
+        let gone: BTreeSet<u64> = ages[..ages.len() / 3].iter().map(|age| age.1).collect();
+        for id in gone {
+            model.remove(id);
         }
         self.call("an eviction", path, model, || {
             store.evict(EvictPolicy::KeepNewest(kept as u64)).run()

@@ -408,23 +408,23 @@ impl Schema {
         };
         self.check_families()?;
         if let Some(found) = bounds.min_similarity {
-            let expected = "none for clusters: the schema has no MinHash";
+            let expected = "none: the schema has no MinHash";
             let Some(minhash) = self.minhash else {
-                return Err(SketchError::invalid("min_similarity", found, expected));
+                return Err(SketchError::invalid("cluster_threshold", found, expected));
             };
             let least = minhash.threshold();
-            let expected = format!("{least} to 1 for clusters, as the bands are made for {least}");
+            let expected = format!("{least} to 1, as the bands are made for {least}");
             let is_valid = (least..=1.0).contains(&found);
-            SketchError::require(is_valid, "min_similarity", found, expected)?;
+            SketchError::require(is_valid, "cluster_threshold", found, expected)?;
         }
         if let Some(found) = bounds.max_distance {
-            let expected = "none for clusters: the schema has no SimHash";
+            let expected = "none: the schema has no SimHash";
             let Some(simhash) = &self.simhash else {
-                return Err(SketchError::invalid("max_distance", found, expected));
+                return Err(SketchError::invalid("cluster_distance", found, expected));
             };
             let most = simhash.max_distance();
-            let expected = format!("0 to {most} for clusters, as the tables are made for {most}");
-            SketchError::require(found <= most, "max_distance", found, expected)?;
+            let expected = format!("0 to {most}, as the tables are made for {most}");
+            SketchError::require(found <= most, "cluster_distance", found, expected)?;
         }
         Ok(())
     }
