@@ -10,7 +10,7 @@ use resemblance::invariant::OrBug;
 use resemblance::{
     Bounds, BulkOptions, Document, DuplicateKeys, Error, MinHash, SchemaBuilder, StoreOptions,
 };
-use resemblance_corpus::dedup::{DedupPolicy, DropRule, Preference};
+use resemblance_corpus::dedup::{ComparedCandidate, DedupPolicy, DropRule, Preference};
 use resemblance_corpus::verification::{FeatureSets, SketchedText};
 use resemblance_eval::{
     BAND_POSTING_BYTES, Evaluation, Sampler, TABLE_POSTING_BYTES, document_bytes,
@@ -471,24 +471,27 @@ impl TemporaryCorpus {
     /// Returns the documents that a policy removes, as tuples: position, position of the one that
     /// is kept, similarity, whether it is exact, distance, of the features of each the share that both
     /// have, and the rule that decided. `keep` is `"first"`, `"last"`, or a number for each document. `lost` is the share of
-    /// features that may be lost, if this decides.
-    #[pyo3(signature = (policy, keep, *, lost=None, threads=None, max_bucket=None, progress=None))]
+    /// features that may be lost, if this decides. With `rejected`, also returns the documents that were
+    /// compared and kept apart, with the kept ones.
+    #[pyo3(signature = (policy, keep, *, lost=None, rejected=false, threads=None, max_bucket=None,
+        progress=None))]
     fn duplicates(
         &self,
         py: Python<'_>,
         policy: &str,
         keep: &Bound<'_, PyAny>,
         lost: Option<f64>,
+        rejected: bool,
         threads: Option<usize>,
         max_bucket: Option<usize>,
         progress: Callback,
-    ) -> PyResult<Vec<DuplicateFields>> {
+    ) -> PyResult<(Vec<DuplicateFields>, Vec<ComparedFields>)> {
         let (snapshot, features) = match &*lock(&self.state) {
             CorpusState::Ready(snapshot, features) => (snapshot.clone(), features.clone()),
             _ => return Err(closed("the corpus")).or_raise(py),
         };
         let policy = match lost {
-            None => self.policy(py, policy, threads)?,
+            None => self.policy(py, policy, rejected, threads)?,
             Some(max_lost) => DedupPolicy::Contained {
                 max_lost,
                 most_first: policy == "representative",
@@ -496,15 +499,16 @@ impl TemporaryCorpus {
                     .or_bug("no thread")
                     .or_raise(py)?,
                 memory_bytes: self.memory_bytes.unwrap_or(LOST_MEMORY_BYTES),
-                with_rejected: false,
+                with_rejected: rejected,
             },
         };
         let preference = preference(py, keep)?;
         in_background(py, progress, move |link| {
             let join = given!(snapshot.clusters(), threads, max_bucket);
             let reporting = join.on_progress(link.callback());
-            let found =
+            let mut found =
                 resemblance_corpus::dedup::duplicates(reporting, policy, &preference, features)?;
+            let rejected = found.take_rejected();
             let duplicates = found.map(|duplicate| {
                 if link.stop.is_set() {
                     return Err(Error::Stopped {
@@ -526,7 +530,8 @@ impl TemporaryCorpus {
                     found.rule.name(),
                 ))
             });
-            duplicates.collect()
+            let rejected = rejected.iter().map(|it| compared_fields(0, it));
+            Ok((duplicates.collect::<Result<_, _>>()?, rejected.collect()))
         })
     }
 
@@ -538,13 +543,24 @@ impl TemporaryCorpus {
 }
 
 impl TemporaryCorpus {
-    fn policy(&self, py: Python<'_>, name: &str, threads: Option<usize>) -> PyResult<DedupPolicy> {
+    fn policy(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        rejected: bool,
+        threads: Option<usize>,
+    ) -> PyResult<DedupPolicy> {
         let decider = || -> PyResult<Box<resemblance_corpus::dedup::Deduplicator>> {
             let parent = self.path.parent();
             let folder = parent.map_or_else(std::env::temp_dir, PathBuf::from);
             let (schema, options) = (self.schema.get().parts.schema.clone(), StoreOptions::new());
             let made = released(py, || {
-                decider(&folder, schema, &options, self.is_exact, self.memory_bytes)
+                let made = decider(&folder, schema, &options, self.is_exact, self.memory_bytes)?;
+                if rejected {
+                    made.collect_rejected()
+                } else {
+                    Ok(made)
+                }
             });
             let threads = NonZeroUsize::new(threads_or_all(py, threads)?);
             Ok(Box::new(given!(made?, threads)))
@@ -585,6 +601,17 @@ type DuplicateFields = (
     Option<f64>,
     &'static str,
 );
+
+/// The number of a document, that of another one with which it was compared, their similarity, and
+/// of the features of each the share that both have.
+pub(crate) type ComparedFields = (u64, u64, f64, f64, f64);
+
+/// Returns the fields of a comparison, whose document is one of a batch that begins with `first`.
+pub(crate) fn compared_fields(first: u64, it: &ComparedCandidate) -> ComparedFields {
+    let (held, covered) = (it.shares.held, it.shares.covered);
+    let (document, candidate) = (first + it.document, it.candidate.get());
+    (document, candidate, it.similarity, held, covered)
+}
 
 /// The fields of the document that was found for another one.
 type FoundFields = (

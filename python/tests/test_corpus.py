@@ -221,6 +221,55 @@ def test_dedup_loses_no_more_features_than_it_may(schema: rs.Schema) -> None:
             rs.dedup(texts, schema, lost=share)
 
 
+@pytest.mark.parametrize("containment", (None, rs.Containment(2, window=3)))
+def test_dedup_drops_documents_that_a_store_holds(containment: Any, tmp_path: Path) -> None:
+    text, minhash = rs.Text.words(2), rs.MinHash(128)
+    schema = rs.Schema(text=text, minhash=minhash, containment=containment, exact=True)
+    words = [f"w{number}" for number in range(400)]
+    stored = {"a": words[:300], "b": words[200:]}
+    texts = [" ".join(part) for part in (words[:298], words[40:60], ["own", *words[40:60]], words[:350])]
+    store = rs.Store.create(tmp_path / "s.rsm", schema)
+    store.insert_many([" ".join(part) for part in stored.values()], list(stored))
+    features = [set(schema.features(text).tolist()) for text in texts]
+    known = {key: set(schema.features(" ".join(part)).tolist()) for key, part in stored.items()}
+    for lost in (0.0, 0.1):
+        found = rs.dedup(texts, lost=lost, against=store, rejected=True)
+        by_store = {d.position: d for d in found.duplicates if d.survivor is None}
+        # The excerpt is no candidate by its bands.
+        assert set(by_store) == ({0} if containment is None else {0, 1} if lost == 0 else {0, 1, 2})
+        for d in by_store.values():
+            own, other = features[d.position], known[str(d.survivor_key)]
+            assert d.held == len(own & other) / len(own) >= 1 - lost
+            assert (d.is_exact, d.rule) == (True, "contained")
+        for r in found.rejected:
+            other = known[str(r.candidate_key)] if r.candidate is None else features[r.candidate]
+            own = features[r.position]
+            assert r.held == len(own & other) / len(own) < 1 - lost
+            assert (r.candidate is None) or found.kept[r.candidate]
+        assert found.rejected or containment is None or lost > 0
+        assert rs.dedup(texts, lost=lost, against=store).rejected == []
+    plain = rs.Store.create(tmp_path / "p.rsm", rs.Schema(text=text, minhash=minhash))
+    with pytest.raises(ValueError, match="against: found a store of signatures"):
+        rs.dedup(texts, lost=0.0, against=plain)
+
+
+@pytest.mark.parametrize("policy", ("first", "representative"))
+def test_dedup_lists_the_candidates_it_rejected(schema: rs.Schema, policy: Any) -> None:
+    words = [f"w{number}" for number in range(300)]
+    documents = [" ".join(words[first : first + 200]) for first in range(0, 101, 20)]
+    features = [set(schema.features(text).tolist()) for text in documents]
+    found = rs.dedup(documents, schema, policy=policy, keep="last", rejected=True)
+    assert found.rejected and found.duplicates == rs.dedup(documents, schema, policy=policy, keep="last").duplicates
+    for r in found.rejected:
+        assert r.candidate is not None and found.kept[r.candidate]
+        own, kept = features[r.position], features[r.candidate]
+        assert r.similarity == len(own & kept) / len(own | kept) < 0.7
+    wrong: Any
+    for wrong in ({"policy": "cluster"}, {"exact": False}, {"budget": 3}):
+        with pytest.raises(ValueError, match="^rejected: "):
+            rs.dedup(documents, schema, rejected=True, **wrong)
+
+
 @pytest.mark.parametrize("policy", ("first", "cluster", "representative"))
 def test_dedup_has_evidence_for_each_drop(schema: rs.Schema, policy: Any, tmp_path: Path) -> None:
     words = [f"w{number}" for number in range(300)]

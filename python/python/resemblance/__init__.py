@@ -55,6 +55,7 @@ from ._native import (
 from .corpus import (
     Dedup,
     Duplicate,
+    Rejected,
     Evaluation,
     bulk_build,
     clusters,
@@ -97,6 +98,7 @@ __all__ = [
     "Dedup",
     "Deduplicator",
     "Duplicate",
+    "Rejected",
     "Evaluation",
     "Explanation",
     "Filter",

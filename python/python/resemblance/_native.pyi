@@ -511,6 +511,17 @@ class Snapshot(_Reads):
         /,
     ) -> bool: ...
 
+    def holders(
+        self, documents: _Documents, lost: float, *, threads: int | None = None
+    ) -> tuple[
+        list[tuple[int, int, float, float, float] | None], list[tuple[int, int, float, float, float]]
+    ]:
+        """Returns, for each document, the stored one that has its features, all but the share `lost` of
+        its distinct ones, and the stored ones that were compared and lack more: as tuples of the index
+        of the document, the id, the similarity, and of the features of each the share that both have.
+        The store must be exact.
+        """
+
     def contained_in(
         self,
         document: _Document,
@@ -886,11 +897,13 @@ class TemporaryCorpus:
         keep: Literal["first", "last"] | list[float],
         *,
         lost: float | None = None,
+        rejected: bool = False,
         threads: int | None = None,
         max_bucket: int | None = None,
         progress: _Callback | None = None,
-    ) -> list[
-        tuple[int, int, float | None, bool, int | None, float | None, float | None, _DropRule]
+    ) -> tuple[
+        list[tuple[int, int, float | None, bool, int | None, float | None, float | None, _DropRule]],
+        list[tuple[int, int, float, float, float]],
     ]: ...
     def close(self) -> None: ...
 

@@ -26,7 +26,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, timezone
 from decimal import Decimal
 from itertools import chain, islice
@@ -65,6 +65,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Dedup",
     "Duplicate",
+    "Rejected",
     "Evaluation",
     "bulk_build",
     "clusters",
@@ -515,16 +516,32 @@ class Duplicate:
 
 
 @dataclass(frozen=True)
+class Rejected:
+    """A document, and one that it was compared with exactly and not dropped for: their positions (`None`
+    for a candidate in the store `against`), similarity, shares as in `Duplicate`, and keys.
+    """
+
+    position: int
+    candidate: int | None
+    similarity: float
+    held: float
+    covered: float
+    key: str | bytes | None = None
+    candidate_key: str | bytes | None = None
+
+
+@dataclass(frozen=True)
 class Dedup:
     """A corpus without its near-duplicates: `kept` has `True` for each document that is kept, and
     `False` for those that are dropped and those without a text. With a budget, `budget_exceeded`
     documents were compared with only some of their candidates, so some of their near-duplicates may
-    remain.
+    remain. `rejected` has the candidates that were compared and kept apart, if they were asked for.
     """
 
     kept: NDArray[np.bool_]
     duplicates: list[Duplicate]
     budget_exceeded: int = 0
+    rejected: list[Rejected] = field(default_factory=list)
 
     @property
     def positions(self) -> NDArray[np.int64]:
@@ -624,6 +641,7 @@ def dedup(
     keep: Literal["first", "last", "longest"] | Iterable[float | Decimal | None] = "first",
     exact: bool | None = None,
     lost: float | None = None,
+    rejected: bool = False,
     against: Store | Snapshot | None = None,
     budget: int | None = None,
     max_bucket: int | None = None,
@@ -646,7 +664,11 @@ def dedup(
     With `lost`, similarity plays no part: a document is dropped only if a document that is kept has its
     features, all but this share of its distinct ones. 0 loses nothing. A short document that is
     contained in a long one is dropped, and of two that contain each other `keep` selects one. It goes
-    with the policies `"first"` and `"representative"`, and needs texts or features.
+    with the policies `"first"` and `"representative"`, and needs texts or features. With `against`,
+    documents whose features one of the store has are dropped first; that needs an exact store.
+
+    `rejected` lists the kept documents, and with `lost` those of `against`, that a document was
+    compared with and not dropped for. It needs exact similarities and another policy than `"cluster"`.
 
     `budget` is the maximum number of candidates to compare with a document: those that share the most
     buckets with it. They are compared by estimates unless `exact` is set. A budget requires the policy
@@ -669,17 +691,25 @@ def dedup(
         if not 0 <= lost < 1:
             raise ValueError(f"lost: found {lost!r}, expected a share of at least 0 and below 1")
         is_first = False
-        others = {"against": snapshot, "budget": budget, "max_bucket": max_bucket}
+        others = {"budget": budget, "max_bucket": max_bucket}
         given = [name for name, value in others.items() if value is not None]
         if given:
             raise ValueError(f"lost: found it beside {given[0]}, expected one of them")
+        if snapshot is not None and not own.exact:
+            raise ValueError("against: found a store of signatures beside lost, expected an exact one")
         if policy == "cluster":
             raise ValueError("lost: found it beside policy 'cluster', expected another policy")
         if exact is False:
             raise ValueError("lost: found it beside exact=False, expected exact features")
         exact = True
     exact = _is_exact(False if budget is not None and exact is None else exact, corpus, own)
-    batches = _Unknown(_batches(corpus, text, key, nulls), snapshot, threads)
+    if rejected:
+        is_first = False
+        if budget is not None or policy == "cluster" or not exact:
+            raise ValueError("rejected: found a budget, 'cluster' or estimates, expected none of them")
+        if snapshot is not None and lost is None:
+            raise ValueError("rejected: found it beside against, expected lost too")
+    batches = _Unknown(_batches(corpus, text, key, nulls), snapshot, threads, lost, rejected)
     with _temporary(temp_dir) as folder:
         if is_first:
             with Deduplicator(
@@ -702,14 +732,25 @@ def dedup(
             all_keys.extend(() if batch.keys is None else batch.keys)
         stored.finish(progress=progress)
         rule = lengths if named == "longest" else _keep_rule(keep, batches.count, positions)
-        rows = stored.duplicates(
-            policy, rule, lost=lost, threads=threads, max_bucket=max_bucket, progress=progress
+        rows, apart = stored.duplicates(
+            policy,
+            rule,
+            lost=lost,
+            rejected=rejected,
+            threads=threads,
+            max_bucket=max_bucket,
+            progress=progress,
         )
         stored.close()
     for row in rows:
         keys = (all_keys[row[0]], all_keys[row[1]]) if all_keys else (None, None)
         batches.duplicates.append(
             Duplicate(positions[row[0]], positions[row[1]], *row[2:5], *keys, row[5], row[6], row[7])
+        )
+    for a, b, similarity, held, covered in apart:
+        keys = (all_keys[a], all_keys[b]) if all_keys else (None, None)
+        batches.rejected.append(
+            Rejected(positions[a], positions[b], similarity, held, covered, *keys)
         )
     return batches.deduplicated()
 
@@ -729,11 +770,18 @@ class _Unknown:
     """
 
     def __init__(
-        self, batches: Iterator[_Batch], against: Snapshot | None, threads: int | None
+        self,
+        batches: Iterator[_Batch],
+        against: Snapshot | None,
+        threads: int | None,
+        lost: float | None,
+        lists_rejected: bool,
     ) -> None:
         self._batches, self._against, self._threads = batches, against, threads
+        self._lost, self._lists_rejected = lost, lists_rejected
         self.count = 0
         self.duplicates: list[Duplicate] = []
+        self.rejected: list[Rejected] = []
         self.missing: list[int] = []
 
     def __iter__(self) -> Iterator[_UnknownBatch]:
@@ -764,6 +812,8 @@ class _Unknown:
     ) -> list[int]:
         """Returns the indices of the documents that are unknown."""
         signatures = against.schema.sketch_many(documents, threads=self._threads)
+        if self._lost is not None:
+            return self._find_holders(against, signatures, self._lost, positions, keys)
         answers = against.query_many(signatures, limit=1, threads=self._threads)
         unknown: list[int] = []
         for index, answer in enumerate(answers):
@@ -785,11 +835,38 @@ class _Unknown:
             )
         return unknown
 
+    def _find_holders(
+        self,
+        against: Snapshot,
+        signatures: Signatures,
+        lost: float,
+        positions: list[int],
+        keys: list[str | bytes | None] | None,
+    ) -> list[int]:
+        """Returns the indices of the documents whose features no stored document has."""
+
+        def key_pair(index: int, stored: int) -> tuple[str | bytes | None, str | bytes | None]:
+            record = against.get_id(stored)
+            return None if keys is None else keys[index], None if record is None else record.key
+
+        holders, apart = against.holders(signatures, lost, threads=self._threads)
+        for index, stored, similarity, held, covered in apart if self._lists_rejected else []:
+            pair = key_pair(index, stored)
+            self.rejected.append(
+                Rejected(positions[index], None, similarity, held, covered, *pair)
+            )
+        for index, stored, similarity, held, covered in filter(None, holders):
+            pair = key_pair(index, stored)
+            self.duplicates.append(
+                Duplicate(positions[index], None, similarity, True, None, *pair, held, covered, "contained")
+            )
+        return [index for index, holder in enumerate(holders) if holder is None]
+
     def deduplicated(self, budget_exceeded: int = 0) -> Dedup:
         mask = np.ones(self.count, dtype=np.bool_)
         mask[[duplicate.position for duplicate in self.duplicates]] = False
         mask[self.missing] = False
-        return Dedup(mask, self.duplicates, budget_exceeded)
+        return Dedup(mask, self.duplicates, budget_exceeded, self.rejected)
 
 
 def _keep_rule(keep: Any, documents: int, positions: list[int]) -> Any:
