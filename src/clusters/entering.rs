@@ -48,10 +48,39 @@ pub(crate) fn near_documents(
     signature: &Signature,
     exclude: Option<u64>,
 ) -> Result<Vec<Scored>> {
+    search(view, bounds, Collector::up_to(None), signature, exclude)
+}
+
+/// Returns documents within the bounds of a signature, except one, the newest first. At least one of
+/// each component is there, but not every document if one is identical to the signature.
+pub(crate) fn near_components(
+    view: &dyn ReadView,
+    bounds: &ResolvedBounds,
+    signature: &Signature,
+    exclude: Option<u64>,
+) -> Result<Vec<Scored>> {
+    let context = view.context();
+    let minhash = context.schema.minhash();
+    let is_weighted = minhash.is_some_and(|minhash| minhash.kind().is_weighted());
+    // Sets of proportional weights can be equally near to others but for rounding.
+    let collector = match context.exact.is_some() && is_weighted {
+        true => Collector::up_to(None),
+        false => Collector::AllOrIdentical,
+    };
+    search(view, bounds, collector, signature, exclude)
+}
+
+fn search(
+    view: &dyn ReadView,
+    bounds: &ResolvedBounds,
+    collector: Collector,
+    signature: &Signature,
+    exclude: Option<u64>,
+) -> Result<Vec<Scored>> {
     let search = SearchSpec {
         bounds: Some(bounds),
         exclude,
-        ..SearchSpec::new(view, Collector::up_to(None))
+        ..SearchSpec::new(view, collector)
     };
     let mut near = search.near(signature)?;
     near.sort_unstable_by_key(|scored| Reverse(scored.id));

@@ -14,5 +14,5 @@ mod leaving;
 
 pub(crate) use cluster_tables::{ReadClusters, WrittenClusters};
 pub(crate) use disjoint_sets::{DisjointSets, Sets};
-pub(crate) use entering::{check_kept, cluster_bounds, enter, near_documents};
+pub(crate) use entering::{check_kept, cluster_bounds, enter, near_components, near_documents};
 pub(crate) use leaving::Reconnection;

@@ -31,6 +31,8 @@ pub(super) struct Probe<'p> {
     /// True if one of several equal documents represents all: without a budget, members of classes
     /// of equal documents are then returned separately from the other candidates.
     pub(super) folds_equal: bool,
+    /// True if identical documents are sought among the newest.
+    pub(super) newest_first: bool,
     probes: Vec<LaneProbe>,
     /// The first bucket as far as it has been read: all of it, or the part that a budget allows.
     first: Option<ReadBucket>,
@@ -51,6 +53,7 @@ impl<'p> Probe<'p> {
             exclude,
             gate: None,
             folds_equal: false,
+            newest_first: false,
             probes: LaneProbe::of_plan(view, plan),
             first: None,
         }
@@ -148,10 +151,17 @@ impl<'p> Probe<'p> {
         unread.or_bug("buckets that were not read")
     }
 
-    /// Returns the first documents with the signature's exact code, ascending.
+    /// Returns the first documents with the signature's exact code, ascending, or the newest first.
     fn exact_candidates(&self, probe: &LaneProbe, bucket: &ReadBucket) -> Vec<Candidate> {
-        let exact = bucket.postings.iter().filter(|p| p.code == probe.code);
+        let exact = bucket.postings.iter();
+        let exact = exact.filter(|p| p.code == probe.code && Some(p.id) != self.exclude);
         let candidate = |posting: &Posting| probe.candidate(self.plan, *posting);
+        if self.newest_first {
+            let mut newest: Vec<Candidate> = exact.map(candidate).collect();
+            newest.sort_unstable_by_key(|candidate| Reverse(candidate.id));
+            newest.truncate(MAX_IDENTICAL_TRIES);
+            return newest;
+        }
         exact.take(MAX_IDENTICAL_TRIES).map(candidate).collect()
     }
 
@@ -191,6 +201,8 @@ impl CandidateSource for Probe<'_> {
         self.probes.rotate_left(column);
         let (most, begin) = match self.budget {
             Some(budget) => (budget.postings(), Begin::ExactCode),
+            // The first ones are the oldest.
+            None if self.newest_first => (usize::MAX, Begin::Start),
             None => (FIRST_POSTINGS, Begin::Start),
         };
         let bucket = self.read_one(&probe, most, begin)?;

@@ -65,7 +65,7 @@ impl<'q> SearchSpec<'q> {
         self.matches(signature, found, Scope::Candidates)
     }
 
-    /// Returns all documents within the bounds of one signature, in the order of the search.
+    /// Returns the documents within the bounds of one signature, the best first.
     pub(crate) fn near(&self, signature: &Signature) -> Result<Vec<Scored>> {
         if !self.view.context().is_filed(signature) {
             return Ok(Vec::new());
@@ -88,6 +88,7 @@ impl<'q> SearchSpec<'q> {
         probe.gate = self.gate;
         // Documents with equal signatures may differ: each is verified.
         probe.folds_equal = !self.referee.verifies();
+        probe.newest_first = self.collector == Collector::AllOrIdentical;
         let found = self.collect(index, &[signature], lane, probe)?;
         found
             .and_then(|mut found| found.pop())
@@ -222,7 +223,7 @@ impl<'q> SearchSpec<'q> {
         let mut compared = Vec::new();
         // Nothing outranks an identical document, so if only the best is requested, it ends the
         // search.
-        if let Some(lane) = lane.filter(|_| self.collector == Collector::BestOne) {
+        if let Some(lane) = lane.filter(|_| self.collector.seeks_identical()) {
             let Some(exact) = source.exact(lane.column)? else {
                 return Ok(None);
             };

@@ -57,6 +57,15 @@ pub(crate) trait BatchTarget: ReadView {
         document: &Document<'_>,
         signature: &Signature,
     ) -> Result<DocumentId>;
+
+    /// Stores a valid document, which a complete search has found to be near no other.
+    fn store_alone(
+        &mut self,
+        document: &Document<'_>,
+        signature: &Signature,
+    ) -> Result<DocumentId> {
+        self.store_document(document, signature)
+    }
 }
 
 /// Inserts each valid document of a batch that is new, and returns one answer a document in the same order.
@@ -230,7 +239,10 @@ impl BatchInsert {
                 match best.into_iter().next() {
                     Some(found) => Novelty::NearDuplicate(found),
                     None => {
-                        let id = target.store_document(document, signature)?;
+                        let id = match (caller, beyond) {
+                            (None, None) => target.store_alone(document, signature)?,
+                            _ => target.store_document(document, signature)?,
+                        };
                         dedup.push(target.context(), query_index, id.get())?;
                         self.note_inserted(id.get())?;
                         Novelty::New {

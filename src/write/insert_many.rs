@@ -283,6 +283,14 @@ impl BatchTarget for Writer {
     ) -> Result<DocumentId> {
         self.store_document(document, signature)
     }
+
+    fn store_alone(
+        &mut self,
+        document: &Document<'_>,
+        signature: &Signature,
+    ) -> Result<DocumentId> {
+        self.store_alone(document, signature)
+    }
 }
 
 /// Returns the error of the first key that the store or an earlier document of the batch has.

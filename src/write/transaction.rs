@@ -555,7 +555,10 @@ impl WriteTransaction {
             match found.novelty {
                 Some(novelty) => Ok(novelty),
                 None => {
-                    let id = writer.store_document(document, signature)?;
+                    let id = match found.beyond {
+                        None => writer.store_alone(document, signature)?,
+                        Some(_) => writer.store_document(document, signature)?,
+                    };
                     Ok(Novelty::New {
                         id,
                         left_out: found.beyond,

@@ -7,7 +7,8 @@ use std::thread::scope;
 use std::time::{Duration, Instant};
 
 use crate::clusters::{
-    Reconnection, WrittenClusters, check_kept, cluster_bounds, enter, near_documents,
+    Reconnection, WrittenClusters, check_kept, cluster_bounds, enter, near_components,
+    near_documents,
 };
 use crate::engine::{
     DEAD, DOCUMENTS, EQUAL, EngineResult, META, PAYLOADS, PageFinder, PanicSafe, ReadableTable,
@@ -21,7 +22,7 @@ use crate::index::{
 };
 use crate::invariant::{OrBug, at, at_mut};
 use crate::observe::{COMMIT, TransactionCounters, log as events};
-use crate::query::ResolvedBounds;
+use crate::query::{Bounds, ResolvedBounds, Scored};
 use crate::read::{
     PostingTable, ReadView, RunReader, Visit, VisitRow, VisitRows, visit_rows, visit_set,
 };
@@ -156,15 +157,44 @@ impl Writer {
         document: &Document<'_>,
         signature: &Signature,
     ) -> Result<DocumentId> {
+        let near = match &self.cluster_bounds {
+            Some(bounds) => near_components(self, bounds, signature, None)?,
+            None => Vec::new(),
+        };
+        self.store_beside(document, signature, &near)
+    }
+
+    /// Stores a document that a complete search within the schema's bounds has found to be near no
+    /// other, as [`store_document`](Self::store_document) does. If clusters have these bounds, nothing
+    /// is searched again.
+    pub(super) fn store_alone(
+        &mut self,
+        document: &Document<'_>,
+        signature: &Signature,
+    ) -> Result<DocumentId> {
+        let schema = &self.store.context.schema;
+        let is_linked = match &self.cluster_bounds {
+            Some(bounds) => *bounds != Bounds::new().resolve(schema, false)?,
+            None => false,
+        };
+        match is_linked {
+            true => self.store_document(document, signature),
+            false => self.store_beside(document, signature, &[]),
+        }
+    }
+
+    /// Stores a document, and links it to those near it.
+    fn store_beside(
+        &mut self,
+        document: &Document<'_>,
+        signature: &Signature,
+        near: &[Scored],
+    ) -> Result<DocumentId> {
         let id = self.state.next_id;
         // The greatest number remains unused, so that the next id always exists.
         let next_id = id.checked_add(1).filter(|next| *next < u64::MAX);
         let next_id =
             next_id.ok_or_else(|| Error::invalid("documents", id, "fewer than 2^64 - 1"))?;
-        let near = match &self.cluster_bounds {
-            Some(bounds) => near_documents(self, bounds, signature, None)?,
-            None => Vec::new(),
-        };
         let key_code = document.key().map(hash_key);
         let rows = DocumentRows::encode(&self.store.context, id, document, signature)?;
         let buffer = self.buffer.get_mut();
@@ -181,7 +211,7 @@ impl Writer {
         self.has_changes = true;
         self.counters.count.inserted.add(1);
         if !near.is_empty() {
-            enter(&mut WrittenClusters::open(self.write()?)?, id, &near)?;
+            enter(&mut WrittenClusters::open(self.write()?)?, id, near)?;
         }
         if self.pending.is_full() {
             self.flush_pending()?;
@@ -304,7 +334,11 @@ impl Writer {
                     continue;
                 };
                 done += 1;
-                let mut near = near_documents(self, bounds, &signature, Some(id))?;
+                let mut near = near_components(self, bounds, &signature, Some(id))?;
+                // An identical one that comes later stands for the earlier ones.
+                if near.iter().all(|other| other.id > id) {
+                    near = near_documents(self, bounds, &signature, Some(id))?;
+                }
                 near.retain(|other| other.id < id);
                 enter(&mut tables, id, &near)?;
             }

@@ -1,9 +1,12 @@
 //! Clusters that a store keeps: refusals, damage of their tables, and clusters of many documents.
 
-use redb::{Database, ReadableTable, TableDefinition};
+use std::collections::BTreeMap;
+
+use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 use resemblance::schema::{ClusterBounds, Rebanding};
 use resemblance::{
     ClusterId, Document, DocumentId, EvictPolicy, MinHash, Schema, Signature, SimHash, Store,
+    StoreOptions,
 };
 
 use crate::common::engine::database;
@@ -170,4 +173,38 @@ fn kept_clusters_of_equal_documents_stay_whole() {
     let left = store.snapshot().unwrap().len();
     assert_eq!(size(), [(ClusterId::new(0), left)]);
     assert!(store.snapshot().unwrap().check().run().unwrap().is_clean());
+}
+
+/// Each of many identical documents is linked to the newest one before it, so that none has many
+/// edges, also where buckets are read in part.
+#[test]
+fn kept_clusters_of_identical_documents_have_no_hub() {
+    let place = Place::new();
+    let options = StoreOptions::new().flush_after(100);
+    let store = options.create(place.store(), schema()).unwrap();
+    append_all(&store, (0..1_300).map(|_| on_line(3)));
+    remove_all(&store, (0..1_300).filter(|id| id % 5 == 2));
+    let size = store.snapshot().unwrap().largest_clusters(2).unwrap();
+    assert_eq!(size, [(ClusterId::new(0), 1_040)]);
+    drop(store);
+    let copy = place.file("repaired.rsm");
+    assert!(
+        Store::repair(place.store(), &copy)
+            .run()
+            .unwrap()
+            .is_complete()
+    );
+    for path in [place.store(), copy] {
+        check_clean(&path);
+        let opened = database(&path);
+        let read = opened.begin_read().unwrap();
+        let rows = read.open_table(FOREST).unwrap();
+        let mut edges = BTreeMap::new();
+        for row in rows.iter().unwrap() {
+            let (key, _) = row.unwrap();
+            *edges.entry(key.value()[..8].to_vec()).or_insert(0) += 1;
+        }
+        assert_eq!(edges.len(), 1_040);
+        assert!(edges.values().all(|edges| *edges <= 8), "{edges:?}");
+    }
 }
