@@ -64,6 +64,22 @@ def test_an_exact_store_needs_no_texts() -> None:
         assert (found.similarity, found.is_exact) == (9 / 11, True)
 
 
+def test_a_schema_states_how_sure_insert_if_new_is() -> None:
+    """As a query within the bounds of the schema does."""
+    for schema, about in [
+        (rs.Schema(text=rs.Text.words(2), minhash=rs.MinHash(64)), "estimate"),
+        (rs.Schema(text=rs.Text.words(2), minhash=rs.MinHash(64), exact=True), "truth"),
+        (rs.Schema(text=rs.Text.words(2), simhash=rs.SimHash(64)), "signature"),
+    ]:
+        certainty = schema.certainty
+        assert certainty is not None and certainty[0] == about
+        assert 0 <= certainty[1] < 0.06
+        with rs.Store.in_memory(schema) as store:
+            store.insert("a", "to be or not to be")
+            assert store.query("to be or not to be").certainty == certainty
+    assert rs.Schema(text=rs.Text.words(5), containment=rs.Containment(8)).certainty is None
+
+
 def test_schemas_differ() -> None:
     assert len(set(SCHEMAS)) == len(SCHEMAS)
     assert SCHEMAS[0] != "a schema"
