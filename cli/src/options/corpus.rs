@@ -26,6 +26,8 @@ enum FormOption {
     Arrow,
     /// A table of a SQLite database
     Sqlite,
+    /// Pages in WARC and WET files of web crawlers
+    Warc,
 }
 
 /// How documents are found in a corpus.
@@ -50,8 +52,8 @@ pub(crate) struct CorpusOptions {
         default_value = "text"
     )]
     text_field: Vec<FieldPath>,
-    /// Read all files in this form [default: detect Parquet, Arrow and SQLite by their content and CSV and TSV by their
-    /// names; other files are JSON Lines, and in folders JSON Lines or one text each, depending on their content]
+    /// Read all files in this form [default: detect Parquet, Arrow, SQLite and WARC by their content, and CSV, TSV and
+    /// WARC by their names; other files are JSON Lines, and in folders JSON Lines or one text each, depending on their content]
     #[arg(long = "as", value_name = "FORM")]
     form: Option<FormOption>,
     /// The table or view to read from SQLite databases [default: the only table]
@@ -105,6 +107,7 @@ impl CorpusOptions {
             FormOption::Parquet => SourceKind::Parquet,
             FormOption::Arrow => SourceKind::Arrow,
             FormOption::Sqlite => SourceKind::Sqlite,
+            FormOption::Warc => SourceKind::Warc,
         });
         Ok(CorpusSettings {
             id,

@@ -78,7 +78,7 @@ impl OutputTarget {
             return Err(Failure::usage("--in-place replaces exactly one file")
                 .with_note("give one file, or -o OUT"));
         };
-        let is_lines = !matches!(source.kind, SourceKind::Text | SourceKind::Sqlite);
+        let is_lines = source.kind != SourceKind::Text && source.kind.written_as() == source.kind;
         if !is_lines || !path.is_file() || guard::is_special(path) || is_remote(path) {
             return Err(Failure::usage(format!(
                 "--in-place replaces a JSON Lines file or a table, and {} is neither",

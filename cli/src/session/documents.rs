@@ -353,6 +353,9 @@ impl<T: Send + 'static> CorpusDocuments<T> {
         }
         let totals = self.totals();
         context.note(totals);
+        if let Some(note) = passed_over(&self.corpus) {
+            context.note(note);
+        }
         if let Some(note) = self.shingles.note() {
             context.note(note);
         }
@@ -376,6 +379,22 @@ impl<T: Send + 'static> CorpusDocuments<T> {
     pub(crate) fn totals(&self) -> ReadTotals {
         *locked(&self.totals)
     }
+}
+
+/// Returns a note about the records of WARC files that are not pages.
+fn passed_over(corpus: &Corpus) -> Option<String> {
+    let counts = corpus.passed_over();
+    let all: u64 = counts.values().sum();
+    let shown = counts
+        .iter()
+        .map(|(kind, count)| format!("{kind}: {count}"));
+    let shown: Vec<String> = shown.collect();
+    (all > 0).then(|| {
+        format!(
+            "skipped WARC records without a page: {all} ({})",
+            shown.join(", ")
+        )
+    })
 }
 
 /// Returns the limits of batches with which those that are read ahead stay within the memory.

@@ -107,6 +107,9 @@ fn lacks_feature(command: &str) -> bool {
         || needs("--html", cfg!(feature = "html"))
         || needs("page.html", cfg!(feature = "html"))
         || needs("(html)", cfg!(feature = "html"))
+        || needs(".warc", cfg!(feature = "warc"))
+        || needs("crawl/", cfg!(feature = "warc"))
+        || needs("(warc)", cfg!(feature = "warc"))
         || needs("(sqlite)", cfg!(feature = "sqlite"))
         || needs("(tables)", cfg!(feature = "tables"))
         || command.contains("(zstd)") && Command::new("zstd").arg("-V").output().is_err()
@@ -384,7 +387,11 @@ fn tool_page_commands_print_what_it_shows() {
         resemblance dedup crawl.jsonl -o crawl.jsonl.zst --text-field html --quiet
         echo '<p>Heavy rain is expected in the north tonight</p>' | tee page.html > site/page.html
     ";
-    follow("docs/tool.md", &[CORPORA, fixtures].concat());
+    let crawl = format!(
+        "source '{TRANSCRIPTS}/fixtures.sh'
+         mkdir crawl && crawl | tee crawl-1.warc.gz > crawl/1.warc.gz"
+    );
+    follow("docs/tool.md", &[CORPORA, fixtures, &crawl].concat());
 }
 
 #[test]

@@ -125,3 +125,21 @@ family_pairs() { sed -n 's/^[0-9]*-\(.\)\t[0-9]*-\(.\)\t/\1\2 /p' | sort | uniq 
 
 # limited ARGUMENTS: the tool where no file may grow beyond 2 MB.
 limited() { (ulimit -f 2000; resemblance "$@" 2>&1; echo "exit $?"); }
+
+# warc URI BODY [STATUS [MEDIA]]: a record of WARC with a response.
+warc() {
+  local LC_ALL=C http
+  http=$(printf 'HTTP/1.1 %s\r\nContent-Type: %s\r\n\r\n%s' "${3:-200 OK}" "${4:-text/html}" "$2")
+  printf 'WARC/1.1\r\nWARC-Type: response\r\nWARC-Target-URI: %s\r\nWARC-Date: 2026-01-31T08:00:00Z\r\n' "$1"
+  printf 'WARC-Record-ID: <urn:uuid:%s>\r\nContent-Type: application/http;msgtype=response\r\n' "${1##*/}"
+  printf 'Content-Length: %d\r\n\r\n%s\r\n\r\n' "${#http}" "$http"
+}
+
+# crawl: five pages, of which two are near-duplicates and one was not found, each in a gzip member.
+crawl() {
+  warc http://a.example/1 "$(page 0 "$(text 1)")" | gzip
+  warc http://a.example/2 "$(page 1 "$(text 1 1)")" | gzip
+  warc http://a.example/3 "$(text 2)" '200 OK' text/plain | gzip
+  warc http://a.example/4 "$(text 3)" '404 Not Found' | gzip
+  warc http://a.example/5 x '200 OK' image/png | gzip
+}

@@ -176,6 +176,7 @@ fn first_record(
         notes: Vec::new(),
         trims: None,
         left: Arc::default(),
+        passed_over: Arc::default(),
     };
     let mut records = CorpusRecords::new(Arc::new(alone), Arc::new(AtomicU64::new(0)));
     let first = records.next().transpose()?;

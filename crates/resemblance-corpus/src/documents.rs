@@ -38,6 +38,8 @@ pub struct Corpus {
     /// The sources whose rest could not be read and was skipped, with the number of records read
     /// before. Every later reading returns the same records.
     pub(crate) left: Arc<Mutex<BTreeMap<usize, u64>>>,
+    /// The numbers of records of each source that are passed over, by type.
+    pub(crate) passed_over: Arc<Mutex<BTreeMap<usize, BTreeMap<String, u64>>>>,
 }
 
 impl Corpus {
@@ -45,14 +47,12 @@ impl Corpus {
     pub fn resolve(arguments: &[PathBuf], settings: CorpusSettings) -> Result<Self, CorpusError> {
         let mut sources = Vec::new();
         let (mut notes, mut empty) = (Vec::new(), Vec::new());
-        let mut standard_input = false;
         let kind = settings.kind.unwrap_or(SourceKind::Lines);
         for argument in arguments {
             if argument.as_os_str() == "-" {
-                if standard_input {
+                if sources.iter().any(CorpusSource::is_standard_input) {
                     return Err(CorpusError::bad("standard input (-) is given twice"));
                 }
-                standard_input = true;
                 sources.push(CorpusSource::new(kind, SourceOrigin::StandardInput, "-"));
                 continue;
             }
@@ -110,6 +110,7 @@ impl Corpus {
             notes,
             trims: None,
             left: Arc::default(),
+            passed_over: Arc::default(),
         })
     }
 
@@ -123,6 +124,31 @@ impl Corpus {
     pub(crate) fn left_records(&self, source: usize) -> Option<u64> {
         let left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
         left.get(&source).copied()
+    }
+
+    /// Notes which records of a source are passed over. A second reading finds the same.
+    pub(crate) fn pass_over_records(&self, source: usize, counts: BTreeMap<String, u64>) {
+        if !counts.is_empty() {
+            let mut known = self
+                .passed_over
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            known.insert(source, counts);
+        }
+    }
+
+    /// Returns the numbers of records that were passed over because of their types: those of WARC
+    /// files that are not pages.
+    pub fn passed_over(&self) -> BTreeMap<String, u64> {
+        let known = self
+            .passed_over
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let mut all = BTreeMap::new();
+        for (kind, count) in known.values().flatten() {
+            *all.entry(kind.clone()).or_default() += count;
+        }
+        all
     }
 
     /// Returns true if nothing of a source could be read, and it was skipped.
@@ -159,7 +185,13 @@ impl Corpus {
             return Err(problem.clone());
         }
         let mut document = self.parse_whole(record)?;
-        if let (Some(html), Content::Text(text)) = (self.settings.content.html, &document.content) {
+        // The reader of WARC has extracted the text.
+        let is_html = self
+            .sources
+            .get(record.source)
+            .is_some_and(|s| s.kind != SourceKind::Warc);
+        let html = self.settings.content.html.filter(|_| is_html);
+        if let (Some(html), Content::Text(text)) = (html, &document.content) {
             document.content = Content::Text(html.text(text)?.into());
         }
         Ok(match &self.trims {

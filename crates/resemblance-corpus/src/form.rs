@@ -33,6 +33,12 @@ pub(crate) fn look_into(
     path: &Path,
     settings: &CorpusSettings,
 ) -> Result<Result<SourceKind, BadDocument>, CorpusError> {
+    if named_kind(path) == Some(SourceKind::Warc)
+        && settings.kind.is_none_or(|kind| kind == SourceKind::Warc)
+    {
+        // Frames of Zstandard may need a dictionary, which its reader finds.
+        return Ok(readable(SourceKind::Warc));
+    }
     let (compression, mut input) = input::decode(file, path, settings)?;
     let is_compressed = compression != Compression::None;
     let start =
@@ -174,7 +180,21 @@ pub(crate) fn of_argument(path: &Path, settings: &CorpusSettings) -> SourceKind 
     let file = is_file.then(|| File::open(path).ok()).flatten();
     // An unreadable file is reported when it is read.
     let content = file.and_then(|file| mark(file).ok()).flatten();
-    of_named(path, content, settings)
+    match of_named(path, content, settings) {
+        SourceKind::Lines if is_file && is_compressed_warc(path, settings) => SourceKind::Warc,
+        kind => kind,
+    }
+}
+
+/// Returns true if a compressed file whose name identifies no format is WARC.
+fn is_compressed_warc(path: &Path, settings: &CorpusSettings) -> bool {
+    if settings.kind.is_some() || named_kind(path).is_some() {
+        return false;
+    }
+    let file = File::open(path).ok();
+    let decoded = file.and_then(|file| input::decode(Box::new(file), path, settings).ok());
+    let content = decoded.and_then(|(_, decoded)| mark(decoded).ok());
+    content.flatten() == Some(SourceKind::Warc)
 }
 
 /// Returns the format of a file that is named directly, by its content and its name.
@@ -196,10 +216,11 @@ pub(crate) fn mark(input: impl Read) -> io::Result<Option<SourceKind>> {
 
 /// Returns the table format that the first bytes identify.
 fn content_format(bytes: &[u8]) -> Option<SourceKind> {
-    const FORMATS: [(&[u8], SourceKind); 3] = [
+    const FORMATS: [(&[u8], SourceKind); 4] = [
         (b"PAR1", SourceKind::Parquet),
         (b"ARROW1", SourceKind::Arrow),
         (b"SQLite format 3\0", SourceKind::Sqlite),
+        (b"WARC/1.", SourceKind::Warc),
     ];
     let reported = FORMATS.iter().find(|(magic, _)| bytes.starts_with(magic));
     reported.map(|(_, kind)| *kind)
@@ -216,6 +237,7 @@ pub fn named_kind(name: &Path) -> Option<SourceKind> {
         "parquet" | "parq" | "pq" => Some(SourceKind::Parquet),
         "arrow" | "arrows" | "feather" | "ipc" => Some(SourceKind::Arrow),
         "sqlite" | "sqlite3" | "db" => Some(SourceKind::Sqlite),
+        "warc" | "wet" => Some(SourceKind::Warc),
         _ => None,
     }
 }
@@ -225,6 +247,7 @@ pub(crate) fn missing_feature(kind: SourceKind) -> Option<&'static str> {
     match kind {
         SourceKind::Parquet | SourceKind::Arrow if !cfg!(feature = "tables") => Some("tables"),
         SourceKind::Sqlite if !cfg!(feature = "sqlite") => Some("sqlite"),
+        SourceKind::Warc if !cfg!(feature = "warc") => Some("warc"),
         _ => None,
     }
 }
@@ -397,7 +420,7 @@ fn refused_name(name: &Path) -> Option<BadDocument> {
         "zip" | "tar" | "tgz" | "tbz" | "txz" | "tzst" | "7z" | "rar" => {
             ("an archive", "unpack it, and give the folder")
         }
-        "warc" | "wet" | "wat" | "arc" => (
+        "warc" | "wat" | "arc" => (
             "an archive of web pages",
             "read its records, for example with the Python package warcio, and write the text of each as a \
              line of JSON",
@@ -475,10 +498,9 @@ mod tests {
             ("a.txt", b"\xff\xfea\0b\0", "UTF-16"),
             ("a.txt", &utf16, "UTF-16"),
             ("a.docx", b"", "a typeset document (.docx)"),
-            ("a.warc.wet.gz", b"", "an archive of web pages (.wet)"),
             (
                 "a",
-                b"WARC/1.0\r\nWARC-Type: x",
+                b"WARC/0.18\r\nWARC-Type: x",
                 "an archive of web pages (.warc)",
             ),
             (

@@ -113,6 +113,7 @@ fn read(name: &str, bytes: &[u8]) -> (Vec<CorpusRecord>, Result<(), CorpusError>
         notes: Vec::new(),
         trims: None,
         left: Arc::default(),
+        passed_over: Arc::default(),
     };
     let mut reader = CorpusRecords::new(Arc::new(corpus), Arc::new(AtomicU64::new(0)));
     let mut records = Vec::new();

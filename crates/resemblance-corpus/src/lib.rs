@@ -45,6 +45,8 @@ mod survivors;
 #[cfg(feature = "tables")]
 mod tables;
 pub mod verification;
+#[cfg(feature = "warc")]
+mod warc;
 
 pub use agreement::{not_for_more_columns, not_for_one_file};
 pub use argument::is_remote;

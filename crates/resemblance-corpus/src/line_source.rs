@@ -47,10 +47,7 @@ pub(crate) fn open(
         ..
     } = opening;
     let name = source.name();
-    let raw = CountedReader {
-        inner: source.open()?,
-        bytes_read: Arc::clone(opening.bytes_read),
-    };
+    let raw = CountedReader::new(source.open()?, opening.bytes_read);
     let (compression, mut input) = input::decode(Box::new(raw), &name, settings)?;
     let is_compressed = compression != Compression::None;
     let failed = |error: io::Error| CorpusError::read(&name, is_compressed, &error);
@@ -62,6 +59,10 @@ pub(crate) fn open(
         match start.kind(&name, settings, false) {
             Ok(kind) if kind.needs_file() => {
                 return Err(CorpusError::not_from_the_end(&name, kind.name()));
+            }
+            Ok(SourceKind::Warc) => {
+                let bad = BadDocument::new("WARC, expected JSON Lines");
+                return Ok(problem(bad.with_advice("--as warc reads it")));
             }
             Ok(_) => {}
             Err(bad) => return Ok(problem(bad)),
@@ -244,9 +245,17 @@ impl LineReader {
     }
 }
 
-struct CountedReader {
+/// Counts the bytes that are read.
+pub(crate) struct CountedReader {
     inner: Box<dyn Read + Send>,
     bytes_read: Arc<AtomicU64>,
+}
+
+impl CountedReader {
+    pub(crate) fn new(inner: Box<dyn Read + Send>, bytes_read: &Arc<AtomicU64>) -> Self {
+        let bytes_read = Arc::clone(bytes_read);
+        Self { inner, bytes_read }
+    }
 }
 
 impl Read for CountedReader {

@@ -11,7 +11,7 @@ use super::input::Compression;
 use super::line_source;
 use super::reading::{Opening, Source, SourceReading};
 use super::record::{CorpusRecord, ReadTotals, SourceTotals};
-#[cfg(any(feature = "sqlite", feature = "tables"))]
+#[cfg(any(feature = "sqlite", feature = "tables", feature = "warc"))]
 use super::settings::SourceKind;
 use super::source::CorpusSource;
 
@@ -114,6 +114,7 @@ impl CorpusRecords {
         };
         let mut totals = reading.totals;
         totals.checksum = reading.hasher.clone().finalize();
+        self.corpus.pass_over_records(source, reading.passed_over);
         self.totals.add(&totals);
         self.hasher.combine(&reading.hasher);
         let checked_bytes = reading.checked_bytes;
@@ -210,6 +211,8 @@ fn open(
         SourceKind::Parquet | SourceKind::Arrow => super::tables::open(opening, reading),
         #[cfg(feature = "sqlite")]
         SourceKind::Sqlite => super::sqlite::open(opening, reading),
+        #[cfg(feature = "warc")]
+        SourceKind::Warc => super::warc::open(opening, reading),
         kind => match form::missing_feature(kind) {
             Some(feature) => Err(CorpusError::requires(&source.name(), kind.name(), feature)),
             None => line_source::open(opening, reading),

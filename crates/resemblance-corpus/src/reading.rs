@@ -1,5 +1,6 @@
 //! The one trait for reading anything, and the counts of what was read.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -18,7 +19,13 @@ pub(crate) struct SourceReading {
     pub(crate) totals: ReadTotals,
     pub(crate) hasher: crc32fast::Hasher,
     pub(crate) checked_bytes: u64,
+    /// The numbers of records that are passed over, by type.
+    pub(crate) passed_over: BTreeMap<String, u64>,
 }
+
+/// The maximum number of types of one source that are counted separately.
+#[cfg(feature = "warc")]
+const MAX_PASSED_OVER: usize = 1000;
 
 impl SourceReading {
     /// Adds bytes to the checksum that a second reading must reproduce.
@@ -36,6 +43,19 @@ impl SourceReading {
     pub(crate) fn count_document(&mut self, kind: SourceKind, record: &CorpusRecord) {
         self.totals.form(kind).documents += 1;
         self.count(record);
+    }
+
+    /// Counts a record that is passed over because of its type.
+    #[cfg(feature = "warc")]
+    pub(crate) fn pass_over(&mut self, kind: String) {
+        let is_new = !self.passed_over.contains_key(&kind);
+        let is_full = is_new && self.passed_over.len() >= MAX_PASSED_OVER;
+        let counted = if is_full {
+            "other types".to_owned()
+        } else {
+            kind
+        };
+        *self.passed_over.entry(counted).or_default() += 1;
     }
 
     fn count(&mut self, record: &CorpusRecord) {

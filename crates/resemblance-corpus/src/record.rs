@@ -19,7 +19,8 @@ pub struct CorpusRecord {
     /// The number of the source.
     pub source: usize,
     /// The number of the line, from 1; for CSV and TSV, that of the row's first line; for other
-    /// tables, the number of the row, which SQLite treats as signed; 0 for a text file.
+    /// tables, the number of the row, which SQLite treats as signed; for WARC, the number of the
+    /// record; 0 for a text file.
     pub line: u64,
     /// True if a byte order mark preceded the line. The mark is not part of `bytes`.
     pub has_mark: bool,
@@ -85,7 +86,7 @@ pub struct ReadTotals {
     /// Blank lines.
     pub blank: u64,
     /// Files and their documents for each kind, in the order of [`SourceKind::ALL`].
-    forms: [FormTotals; 7],
+    forms: [FormTotals; 8],
     /// The checksum of all records in order, to compare with a second reading.
     pub checksum: u32,
 }
@@ -120,7 +121,7 @@ impl ReadTotals {
 
     /// Returns the counts of files of this kind.
     pub(crate) fn form(&mut self, kind: SourceKind) -> &mut FormTotals {
-        let [lines, csv, tsv, parquet, arrow, sqlite, texts] = &mut self.forms;
+        let [lines, csv, tsv, parquet, arrow, sqlite, warc, texts] = &mut self.forms;
         match kind {
             SourceKind::Lines => lines,
             SourceKind::Csv => csv,
@@ -128,6 +129,7 @@ impl ReadTotals {
             SourceKind::Parquet => parquet,
             SourceKind::Arrow => arrow,
             SourceKind::Sqlite => sqlite,
+            SourceKind::Warc => warc,
             SourceKind::Text => texts,
         }
     }

@@ -56,17 +56,20 @@ pub enum SourceKind {
     Arrow,
     /// Rows of a table or view of a SQLite database.
     Sqlite,
+    /// Pages in the records of a WARC or WET file.
+    Warc,
 }
 
 impl SourceKind {
     /// Lists all kinds in the order in which messages name them.
-    pub(crate) const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 8] = [
         Self::Lines,
         Self::Csv,
         Self::Tsv,
         Self::Parquet,
         Self::Arrow,
         Self::Sqlite,
+        Self::Warc,
         Self::Text,
     ];
 
@@ -80,6 +83,7 @@ impl SourceKind {
             Self::Parquet => "Parquet",
             Self::Arrow => "Arrow IPC",
             Self::Sqlite => "SQLite",
+            Self::Warc => "WARC",
         }
     }
 
@@ -93,10 +97,11 @@ impl SourceKind {
         self.is_columnar() || self == Self::Sqlite
     }
 
-    /// Returns the format in which its records are written. Rows of a database become lines.
+    /// Returns the format in which its records are written. Rows of a database and pages become
+    /// lines.
     pub fn written_as(self) -> Self {
         match self {
-            Self::Sqlite => Self::Lines,
+            Self::Sqlite | Self::Warc => Self::Lines,
             other => other,
         }
     }

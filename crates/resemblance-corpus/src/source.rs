@@ -99,7 +99,7 @@ impl CorpusSource {
         if self.kind.written_as() == self.kind {
             return Cow::Borrowed(&self.relative);
         }
-        // A database is written as lines.
+        // Rows of a database and pages are written as lines.
         let mut name = self.relative.clone().into_os_string();
         name.push(".jsonl");
         Cow::Owned(name.into())
@@ -109,7 +109,7 @@ impl CorpusSource {
     /// different keys, whatever other arguments there are.
     pub(crate) fn key_path(&self) -> Cow<'_, Path> {
         let name = self.name();
-        if matches!(self.origin, SourceOrigin::StandardInput) || self.relative == Path::new("-") {
+        if self.is_standard_input() || self.relative == Path::new("-") {
             return Cow::Borrowed(&self.relative);
         }
         let bytes = name.as_os_str().as_encoded_bytes();
@@ -119,6 +119,10 @@ impl CorpusSource {
         }
         let parts = name.components().filter(|part| *part != Component::CurDir);
         Cow::Owned(parts.collect())
+    }
+
+    pub(crate) fn is_standard_input(&self) -> bool {
+        matches!(self.origin, SourceOrigin::StandardInput)
     }
 
     /// Returns true if the source can be read again, and a change in between is detected.

@@ -751,3 +751,5 @@ fn scores_are_read_exactly() {
 
 #[cfg(feature = "tables")]
 mod hostile_tables;
+#[cfg(feature = "warc")]
+mod warc;

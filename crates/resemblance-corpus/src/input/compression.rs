@@ -78,9 +78,7 @@ impl Compression {
             Self::Gzip => Box::new(GzipMembers::new(inner)),
             Self::Zstd => {
                 let mut decoder = zstd::stream::read::Decoder::with_buffer(inner)?;
-                let (smallest, largest) = ZSTD_WINDOW_LOGS.into_inner();
-                let log = window_bytes.max(1).ilog2().clamp(smallest, largest);
-                decoder.window_log_max(log)?;
+                decoder.window_log_max(Self::zstd_window_log(window_bytes))?;
                 Box::new(decoder)
             }
             Self::Bzip2 => Box::new(MultiBzDecoder::new(inner)),
@@ -89,6 +87,12 @@ impl Compression {
                 Box::new(XzDecoder::new_stream(inner, stream))
             }
         })
+    }
+
+    /// Returns the logarithm of the largest window of `zstd` that fits into this number of bytes.
+    pub(crate) fn zstd_window_log(window_bytes: u64) -> u32 {
+        let (smallest, largest) = ZSTD_WINDOW_LOGS.into_inner();
+        window_bytes.max(1).ilog2().clamp(smallest, largest)
     }
 
     /// Returns true if this error of a decoder means that the window is too large.

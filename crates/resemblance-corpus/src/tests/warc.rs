@@ -1,0 +1,726 @@
+//! WARC files of every form, written by the standard, and damaged ones.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read;
+
+use encoding_rs::{Encoding, GB18030, KOI8_R, SHIFT_JIS, WINDOWS_1251, WINDOWS_1252};
+use flate2::write::{DeflateEncoder, ZlibEncoder};
+
+use super::*;
+use crate::sample::{Random, trials};
+
+/// A record as it is written, and the document that it becomes.
+#[derive(Clone)]
+struct BuiltRecord {
+    bytes: Vec<u8>,
+    key: String,
+    text: String,
+}
+
+const DATE: &str = "2026-01-31T08:00:00Z";
+const STAMP: u64 = 1_769_846_400;
+
+fn record(kind: &str, uri: &str, content_type: &str, block: &[u8]) -> Vec<u8> {
+    let head = format!(
+        "WARC/1.1\r\nWARC-Type: {kind}\r\nWARC-Target-URI: {uri}\r\nWARC-Date: {DATE}\r\n\
+         WARC-Record-ID: <urn:uuid:{uri}>\r\nContent-Type: {content_type}\r\nContent-Length: {}\r\n\r\n",
+        block.len()
+    );
+    [head.as_bytes(), block, b"\r\n\r\n"].concat()
+}
+
+/// Returns a response with these fields of HTTP and this body.
+fn response(uri: &str, fields: &str, body: &[u8]) -> Vec<u8> {
+    let http = format!("HTTP/1.1 200 OK\r\n{fields}\r\n");
+    let block = [http.as_bytes(), body].concat();
+    record(
+        "response",
+        uri,
+        "application/http; msgtype=response",
+        &block,
+    )
+}
+
+fn page(number: usize) -> BuiltRecord {
+    let key = format!("http://example.com/{number}");
+    let words: Vec<String> = (0..60)
+        .map(|word| format!("w{}", word * number % 977))
+        .collect();
+    let text = words.join(" ");
+    let html = format!("<html><p>{text}</p><script>x</script></html>");
+    let bytes = response(
+        &key,
+        "Content-Type: text/html; charset=utf-8\r\n",
+        html.as_bytes(),
+    );
+    BuiltRecord { bytes, key, text }
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    compressed(Compression::Gzip, bytes)
+}
+
+fn zstd_frame(bytes: &[u8], dictionary: &[u8]) -> Vec<u8> {
+    let mut encoder =
+        zstd::stream::write::Encoder::with_dictionary(Vec::new(), 3, dictionary).unwrap();
+    encoder.include_checksum(true).unwrap();
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// Returns a frame that holds a dictionary.
+fn dictionary_frame(dictionary: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(dictionary.len()).unwrap().to_le_bytes();
+    [b"\x5d\x2a\x4d\x18", &length[..], dictionary].concat()
+}
+
+/// A document as it is read, or the reason why it is bad.
+#[derive(Debug, PartialEq)]
+struct ReadPage {
+    key: String,
+    text: String,
+    stamp: u64,
+    place: serde_json::Value,
+}
+
+struct ReadCrawl {
+    pages: Vec<ReadPage>,
+    bad: Vec<String>,
+    passed_over: BTreeMap<String, u64>,
+}
+
+fn read_crawl(path: &Path, max_bytes: u64) -> ReadCrawl {
+    let field = |name: &str| Some(FieldPath::from_name(name));
+    let settings = CorpusSettings {
+        stamp_field: field("stamp"),
+        payload_field: field("record"),
+        max_line_bytes: max_bytes,
+        ..CorpusSettings::default()
+    };
+    let mut reader = CorpusReader::open(&[path], settings).unwrap();
+    let (mut pages, mut bad) = (Vec::new(), Vec::new());
+    for entry in reader.by_ref() {
+        match entry.unwrap().document {
+            Ok(document) => pages.push(ReadPage {
+                key: String::from_utf8(document.key.to_vec()).unwrap(),
+                text: document.content.text().unwrap().to_owned(),
+                stamp: document.stamp,
+                place: serde_json::from_slice(&document.payload).unwrap(),
+            }),
+            Err(problem) => bad.push(problem.reason),
+        }
+    }
+    let passed_over = reader.corpus().passed_over();
+    ReadCrawl {
+        pages,
+        bad,
+        passed_over,
+    }
+}
+
+fn read_bytes(name: &str, bytes: &[u8]) -> ReadCrawl {
+    let dir = tempfile::tempdir().unwrap();
+    read_crawl(&write(dir.path(), name, bytes), 1 << 20)
+}
+
+#[test]
+fn warc_of_every_form_has_the_same_pages() {
+    let records: Vec<BuiltRecord> = (1..40).map(page).collect();
+    let each = |form: &dyn Fn(&[u8]) -> Vec<u8>| -> Vec<u8> {
+        records
+            .iter()
+            .flat_map(|record| form(&record.bytes))
+            .collect()
+    };
+    let plain = each(&|bytes| bytes.to_vec());
+    let dictionary = records[3].bytes.clone();
+    let with_dictionary = each(&|bytes| zstd_frame(bytes, &dictionary));
+    let packed = compressed(Compression::Zstd, &dictionary);
+    let mut padded = each(&gzip);
+    padded.extend([0; 512]);
+    let files = [
+        ("a.warc", plain.clone()),
+        ("a.warc.gz", each(&gzip)),
+        ("b.wet.gz", padded),
+        ("a", plain.clone()),
+        ("a.gz", each(&gzip)),
+        ("whole.warc.gz", gzip(&plain)),
+        ("a.warc.zst", each(&|bytes| zstd_frame(bytes, b""))),
+        ("whole.warc.zst", compressed(Compression::Zstd, &plain)),
+        (
+            "b.warc.zst",
+            [dictionary_frame(&dictionary), with_dictionary.clone()].concat(),
+        ),
+        (
+            "c.warc.zst",
+            [dictionary_frame(&packed), with_dictionary].concat(),
+        ),
+    ];
+    let dir = tempfile::tempdir().unwrap();
+    for (name, bytes) in &files {
+        let path = write(dir.path(), name, bytes);
+        for path in [path.as_path(), dir.path()] {
+            let crawl = read_crawl(path, 1 << 20);
+            assert_eq!(crawl.bad, Vec::<String>::new(), "{name}");
+            assert_eq!(crawl.pages.len(), records.len(), "{name}");
+            for (page, built) in crawl.pages.iter().zip(&records) {
+                assert_eq!(
+                    (&page.key, &page.text, page.stamp),
+                    (&built.key, &built.text, STAMP)
+                );
+                check_place(&page.place, bytes, built, &dictionary, name);
+            }
+        }
+        std::fs::remove_file(&path).unwrap();
+    }
+}
+
+/// Checks that the place of a page leads back to its record.
+fn check_place(
+    place: &serde_json::Value,
+    bytes: &[u8],
+    built: &BuiltRecord,
+    dictionary: &[u8],
+    name: &str,
+) {
+    let number = |field: &str| {
+        place
+            .get(field)
+            .map(|value| value.as_u64().unwrap() as usize)
+    };
+    let offset = number("offset").unwrap();
+    let stored = match number("length") {
+        Some(length) => &bytes[offset..offset + length],
+        None => &bytes[offset..],
+    };
+    assert!(place["file"].as_str().unwrap().ends_with(name));
+    let mut text = Vec::new();
+    if name.ends_with(".gz") {
+        flate2::read::GzDecoder::new(stored)
+            .read_to_end(&mut text)
+            .unwrap();
+    } else if name.ends_with(".zst") {
+        let uses_dictionary = bytes.starts_with(b"\x5d\x2a\x4d\x18");
+        let dictionary = if uses_dictionary { dictionary } else { b"" };
+        let decoder = zstd::stream::read::Decoder::with_dictionary(stored, dictionary).unwrap();
+        decoder.single_frame().read_to_end(&mut text).unwrap();
+    } else {
+        text.extend_from_slice(stored);
+    }
+    let within = number("within").unwrap_or(0);
+    match number("length") {
+        Some(_) => assert_eq!(text, built.bytes, "{name}"),
+        None => assert!(text[within..].starts_with(&built.bytes), "{name}"),
+    }
+}
+
+#[test]
+fn warc_codings_of_http_are_undone() {
+    let html = "<p>one &amp; two</p>".repeat(300).into_bytes();
+    let expected = vec!["one & two"; 300].join("\n");
+    let mut zlib = ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
+    zlib.write_all(&html).unwrap();
+    let mut raw = DeflateEncoder::new(Vec::new(), flate2::Compression::fast());
+    raw.write_all(&html).unwrap();
+    // One block of Brotli that is not compressed, and the empty last one.
+    let start = u32::try_from(html.len() - 1).unwrap() << 4 | 1 << 20;
+    let brotli = [&start.to_le_bytes()[..3], &html, b"\x03"].concat();
+    let chunked = |bytes: &[u8]| {
+        let chunks = bytes.chunks(1000).map(|chunk| {
+            let length = format!("{:X};name=value\r\n", chunk.len());
+            [length.as_bytes(), chunk, b"\r\n"].concat()
+        });
+        [chunks.collect::<Vec<_>>().concat(), b"0\r\n\r\n".to_vec()].concat()
+    };
+    let gzip_twice = gzip(&gzip(&html));
+    let cases = [
+        ("", html.clone()),
+        ("Content-Encoding: gzip\r\n", gzip(&html)),
+        (
+            "Content-Encoding: x-gzip\r\n",
+            [gzip(&html), b"trailer".to_vec()].concat(),
+        ),
+        (
+            "content-encoding: GZIP\r\n",
+            [gzip(&html[..99]), gzip(&html[99..])].concat(),
+        ),
+        ("Content-Encoding: deflate\r\n", zlib.finish().unwrap()),
+        ("Content-Encoding: deflate\r\n", raw.finish().unwrap()),
+        ("Content-Encoding: br\r\n", brotli.clone()),
+        (
+            "Content-Encoding: zstd\r\n",
+            compressed(Compression::Zstd, &html),
+        ),
+        ("Content-Encoding: gzip, gzip\r\n", gzip_twice),
+        ("Content-Encoding: br, gzip\r\n", gzip(&brotli)),
+        ("Transfer-Encoding: chunked\r\n", chunked(&html)),
+        (
+            "Content-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n",
+            chunked(&gzip(&html)),
+        ),
+        (
+            "Transfer-Encoding: gzip, chunked\r\n",
+            chunked(&gzip(&html)),
+        ),
+        // The crawler has decoded it, and kept the fields.
+        (
+            "Content-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n",
+            html.clone(),
+        ),
+    ];
+    for (fields, body) in &cases {
+        let fields = format!("Content-Type: text/html\r\n{fields}");
+        let crawl = read_bytes("a.warc.gz", &gzip(&response("u", &fields, body)));
+        assert_eq!(crawl.bad, Vec::<String>::new(), "{fields}");
+        assert_eq!(crawl.pages[0].text, expected, "{fields}");
+    }
+    let fields = "Content-Type: text/html\r\nContent-Encoding: gzip\r\n";
+    let packed = gzip(&html);
+    let cut = response("u", fields, &packed[..packed.len() - 9]);
+    let crawl = read_bytes("a.warc", &cut);
+    assert!(
+        crawl.bad[0].contains("its body cannot be decoded (gzip)"),
+        "{:?}",
+        crawl.bad
+    );
+    let split = b"WARC/1.1\r\n".len();
+    let said = [&cut[..split], b"WARC-Truncated: length\r\n", &cut[split..]].concat();
+    let crawl = read_bytes("a.warc", &said);
+    assert!(
+        crawl.pages[0].text.starts_with("one & two\none"),
+        "{:?}",
+        crawl.bad
+    );
+    let other = response(
+        "u",
+        "Content-Type: text/html\r\nContent-Encoding: compress\r\n",
+        b"x",
+    );
+    assert!(read_bytes("a.warc", &other).bad[0].contains("not supported"));
+}
+
+#[test]
+fn warc_charsets_are_decoded() {
+    const RUSSIAN: &str = "Все счастливые семьи похожи друг на друга, каждая несчастливая семья несчастлива по-своему.";
+    const JAPANESE: &str = "吾輩は猫である。名前はまだ無い。どこで生れたかとんと見当がつかぬ。";
+    const CHINESE: &str =
+        "孔乙己是站着喝酒而穿长衫的唯一的人。他身材很高大；青白脸色，皱纹间时常夹些伤痕。";
+    const FRENCH: &str = "Là où l'été brûle, ça coûte 5 € à l’œil.";
+    let encoded = |encoding: &'static Encoding, text: &str| encoding.encode(text).0.into_owned();
+    let utf16 = |text: &str, to_bytes: fn(u16) -> [u8; 2]| -> Vec<u8> {
+        let units = std::iter::once(0xfeff).chain(text.encode_utf16());
+        units.flat_map(to_bytes).collect()
+    };
+    let meta = |charset: &str, text: &str| {
+        format!(
+            "<!-- <meta charset=utf-16> --><META http-equiv=Content-Type content='text/html; charset={charset}'>{text}"
+        )
+    };
+    let short_meta =
+        |charset: &str, text: &str| format!("<head><meta charset=\"{charset}\"/>{text}");
+    // The fields of HTTP, the body, and the text.
+    let cases = [
+        (
+            "text/html; charset=windows-1252",
+            encoded(WINDOWS_1252, FRENCH),
+            FRENCH,
+        ),
+        (
+            "text/html;charset=\"ISO-8859-1\"",
+            encoded(WINDOWS_1252, FRENCH),
+            FRENCH,
+        ),
+        (
+            "text/html; charset=Shift_JIS",
+            encoded(SHIFT_JIS, JAPANESE),
+            JAPANESE,
+        ),
+        (
+            "text/plain; charset=gb18030",
+            encoded(GB18030, CHINESE),
+            CHINESE,
+        ),
+        (
+            "text/html",
+            encoded(KOI8_R, &meta("koi8-r", RUSSIAN)),
+            RUSSIAN,
+        ),
+        (
+            "text/html",
+            encoded(GB18030, &short_meta("gb2312", CHINESE)),
+            CHINESE,
+        ),
+        (
+            "text/html",
+            short_meta("utf-16", FRENCH).into_bytes(),
+            FRENCH,
+        ),
+        (
+            "text/html; charset=no-such",
+            encoded(KOI8_R, &short_meta("koi8-r", RUSSIAN)),
+            RUSSIAN,
+        ),
+        (
+            "text/html; charset=koi8-r",
+            encoded(KOI8_R, &short_meta("utf-8", RUSSIAN)),
+            RUSSIAN,
+        ),
+        ("text/html", utf16(CHINESE, u16::to_le_bytes), CHINESE),
+        (
+            "text/html; charset=utf-16",
+            utf16(FRENCH, u16::to_be_bytes),
+            FRENCH,
+        ),
+        (
+            "text/plain; charset=utf-8",
+            utf16(RUSSIAN, u16::to_le_bytes),
+            RUSSIAN,
+        ),
+        (
+            "text/plain",
+            [b"\xef\xbb\xbf", FRENCH.as_bytes()].concat(),
+            FRENCH,
+        ),
+        ("application/xhtml+xml", FRENCH.as_bytes().to_vec(), FRENCH),
+        ("text/html", encoded(WINDOWS_1251, RUSSIAN), RUSSIAN),
+        ("text/html", encoded(SHIFT_JIS, JAPANESE), JAPANESE),
+        (
+            "text/html",
+            encoded(encoding_rs::ISO_2022_JP, JAPANESE),
+            JAPANESE,
+        ),
+        ("text/html", encoded(GB18030, CHINESE), CHINESE),
+    ];
+    for (media, body, text) in &cases {
+        let crawl = read_bytes(
+            "a.warc",
+            &response("u", &format!("Content-Type: {media}\r\n"), body),
+        );
+        assert_eq!(crawl.pages[0].text, *text, "{media}");
+    }
+    let plain = record("conversion", "u", "text/plain", "a <b>\n é".as_bytes());
+    assert_eq!(read_bytes("a.wet", &plain).pages[0].text, "a <b>\n é");
+}
+
+#[test]
+fn warc_records_without_a_page_are_counted() {
+    let status = |line: &str| {
+        let block = format!("HTTP/1.1 {line}\r\nContent-Type: text/html\r\n\r\n<p>a");
+        record(
+            "response",
+            "u",
+            "application/http;msgtype=response",
+            block.as_bytes(),
+        )
+    };
+    let bytes = [
+        record(
+            "warcinfo",
+            "u",
+            "application/warc-fields",
+            b"software: x\r\n",
+        ),
+        record(
+            "request",
+            "u",
+            "application/http; msgtype=request",
+            b"GET / HTTP/1.1\r\n\r\n",
+        ),
+        record("metadata", "u", "application/warc-fields", b""),
+        record(
+            "revisit",
+            "u",
+            "application/http; msgtype=response",
+            b"HTTP/1.1 200 OK\r\n\r\n",
+        ),
+        record("response", "dns:a", "text/dns", b"1"),
+        status("404 Not Found"),
+        status("404"),
+        status("301 Moved"),
+        response("u", "Content-Type: image/png\r\n", b"\x89PNG"),
+        response("u", "", b"a"),
+        record("conversion", "u", "application/pdf", b"%PDF"),
+        response("<http://a.b/>", "Content-Type: text/html\r\n", b"a"),
+    ]
+    .concat();
+    let crawl = read_bytes("a.warc", &bytes);
+    assert_eq!(crawl.bad, Vec::<String>::new());
+    assert_eq!(crawl.pages.len(), 1);
+    assert_eq!(crawl.pages[0].key, "http://a.b/");
+    let counts: Vec<String> = crawl
+        .passed_over
+        .iter()
+        .map(|(kind, n)| format!("{kind} {n}"))
+        .collect();
+    assert_eq!(
+        counts,
+        [
+            "application/pdf 1",
+            "image/png 1",
+            "metadata 1",
+            "no declared type 1",
+            "request 1",
+            "response of type text/dns 1",
+            "response with status 301 1",
+            "response with status 404 2",
+            "revisit 1",
+            "warcinfo 1",
+        ]
+    );
+}
+
+/// Returns the keys of the pages and the reasons of bad records.
+fn keys_and_reasons(name: &str, bytes: &[u8]) -> (Vec<String>, String) {
+    let crawl = read_bytes(name, bytes);
+    let keys = crawl.pages.into_iter().map(|page| {
+        let (_, number) = page.key.rsplit_once('/').unwrap();
+        number.to_owned()
+    });
+    (keys.collect(), crawl.bad.join("\n"))
+}
+
+#[test]
+fn damaged_warc_records_are_named_and_the_next_ones_found() {
+    let [a, b, c] = [1, 2, 3].map(|number| page(number).bytes);
+    let [za, zb, zc] = [&a, &b, &c].map(|record| gzip(record));
+    let with_length = |length: &str| {
+        let text = String::from_utf8(b.clone()).unwrap();
+        let (before, rest) = text.split_once("Content-Length: ").unwrap();
+        let (_, after) = rest.split_once("\r\n").unwrap();
+        format!("{before}Content-Length: {length}\r\n{after}").into_bytes()
+    };
+    let half = |bytes: &[u8]| bytes[..bytes.len() / 2].to_vec();
+    let mut flipped = zb.clone();
+    flipped[zb.len() / 2] ^= 0x55;
+    let mut wrong_sum = zb.clone();
+    wrong_sum[zb.len() - 6] ^= 1;
+    let n = a.len();
+    let m = za.len();
+    let garbage = b"no record\r\n at all".to_vec();
+    let no_end = |at: usize| format!("the record at byte {at}: it declares");
+    // The name, the bytes, the pages that are found, and the reason.
+    let cases: Vec<(&str, Vec<u8>, &str, String)> = vec![
+        (
+            "a.warc",
+            [&*a, &half(&b)].concat(),
+            "1",
+            format!("the record at byte {n}: it ends after"),
+        ),
+        (
+            "a.warc",
+            [&*a, &b[..60]].concat(),
+            "1",
+            format!("the record at byte {n}: its head has no end"),
+        ),
+        ("a.warc", [&*a, &half(&b), &c].concat(), "1 3", no_end(n)),
+        (
+            "a.warc",
+            [&*a, &with_length("5"), &c].concat(),
+            "1 3",
+            no_end(n),
+        ),
+        (
+            "a.warc",
+            [&*a, &with_length("1234"), &c].concat(),
+            "1 3",
+            format!("the record at byte {n}: it ends after"),
+        ),
+        (
+            "a.warc",
+            [&*a, &with_length("10000000000"), &c].concat(),
+            "1 3",
+            no_end(n),
+        ),
+        (
+            "a.warc",
+            [&*a, &with_length("-1"), &c].concat(),
+            "1 3",
+            "Content-Length is missing".into(),
+        ),
+        (
+            "a.warc",
+            [&*a, &*garbage, &c].concat(),
+            "1 3",
+            format!("the record at byte {n}: it does not begin"),
+        ),
+        (
+            "a.warc",
+            [&*garbage, b"\r\n", &c].concat(),
+            "3",
+            "the record at byte 0: it does not begin".into(),
+        ),
+        (
+            "a.warc",
+            garbage.clone(),
+            "",
+            "the record at byte 0: it does not begin".into(),
+        ),
+        (
+            "a.warc.gz",
+            [&*za, &half(&zb)].concat(),
+            "1",
+            format!("the gzip member at byte {m} is damaged or cut off"),
+        ),
+        (
+            "a.warc.gz",
+            [&*za, &half(&zb), &zc].concat(),
+            "1 3",
+            format!("the gzip member at byte {m} is damaged"),
+        ),
+        (
+            "a.warc.gz",
+            [&*za, &flipped, &zc].concat(),
+            "1 3",
+            format!("byte {m}"),
+        ),
+        (
+            "a.warc.gz",
+            [&*za, &wrong_sum, &zc].concat(),
+            "1 3",
+            format!("the gzip member at byte {m} is damaged"),
+        ),
+        (
+            "a.warc.gz",
+            [&*za, &*garbage, &zc].concat(),
+            "1 3",
+            format!("bytes other than a gzip member at byte {m}"),
+        ),
+        (
+            "a.warc.gz",
+            [&*za, &gzip(&garbage), &zc].concat(),
+            "1 3",
+            format!("the record at byte {m}: it does not begin"),
+        ),
+        (
+            "a.warc.gz",
+            [&*za, &gzip(&with_length("5")), &zc].concat(),
+            "1 3",
+            no_end(m),
+        ),
+        (
+            "a.warc.gz",
+            [&*za, &gzip(&with_length("10000000000")), &zc].concat(),
+            "1 3",
+            no_end(m),
+        ),
+        (
+            "a.warc.gz",
+            [&*za, &gzip(&[&*with_length("5"), &c].concat())].concat(),
+            "1 3",
+            no_end(m),
+        ),
+        (
+            "a.warc.gz",
+            gzip(&[&*a, &half(&b), &c].concat()),
+            "1 3",
+            format!("at byte 0 (byte {n} of that member)"),
+        ),
+    ];
+    for (name, bytes, expected, reason) in cases {
+        let (keys, reasons) = keys_and_reasons(name, &bytes);
+        assert_eq!(keys.join(" "), expected, "{name} {reason}: {reasons}");
+        assert!(reasons.contains(&reason), "{reasons}, expected {reason}");
+        assert!(!reasons.contains('\n'), "{reasons}");
+    }
+}
+
+#[test]
+fn warc_bombs_stay_within_the_limit() {
+    let zeros = vec![b' '; 8 << 20];
+    let fields = "Content-Type: text/html\r\nContent-Encoding: gzip\r\n";
+    let bomb = response("u", fields, &gzip(&zeros));
+    let last = page(1).bytes;
+    let large = response("u", "Content-Type: text/html\r\n", &zeros);
+    for bytes in [
+        [gzip(&bomb), gzip(&last)].concat(),
+        [gzip(&large), gzip(&last)].concat(),
+        [&*large, &last].concat(),
+        gzip(&[&*large, &last].concat()),
+    ] {
+        let name = if bytes.starts_with(b"WARC") {
+            "a.warc"
+        } else {
+            "a.warc.gz"
+        };
+        let crawl = read_bytes(name, &bytes);
+        assert_eq!(crawl.pages.len(), 1);
+        assert_eq!(crawl.bad.len(), 1);
+        assert!(crawl.bad[0].contains("--max-line"), "{:?}", crawl.bad);
+    }
+    // Records in a page that is too long are not read in place of it.
+    let inner = [b"\r\n", &*last].concat().repeat(4000);
+    let outer = response("u", "Content-Type: text/plain\r\n", &inner);
+    let crawl = read_bytes("a.warc", &[&*outer, &page(2).bytes].concat());
+    assert_eq!(crawl.pages.len(), 1);
+    assert_eq!(crawl.pages[0].key, "http://example.com/2");
+}
+
+/// Damages some bytes of a record.
+fn damage(stored: &mut Vec<u8>, random: &mut Random) {
+    if stored.is_empty() {
+        return;
+    }
+    let at = random.index(stored.len());
+    let until = at + random.index((stored.len() - at).min(80));
+    match random.index(6) {
+        0 => stored[at] ^= 1 << random.below(8),
+        1 => drop(stored.drain(at..until)),
+        2 => stored.truncate(at.max(1)),
+        3 => stored[at..until].fill(0),
+        4 => {
+            let inserted: Vec<u8> = (0..random.below(60))
+                .map(|_| random.below(256) as u8)
+                .collect();
+            stored.splice(at..at, inserted);
+        }
+        _ => {
+            let digits = (0..stored.len()).filter(|index| stored[*index].is_ascii_digit());
+            let digits: Vec<usize> = digits.collect();
+            if !digits.is_empty() {
+                stored[random.pick(&digits)] = b'0' + random.below(10) as u8;
+            }
+        }
+    }
+}
+
+/// Damages 1,000 files, or 10,000 with `RESEMBLANCE_TESTS=all`.
+#[test]
+fn every_intact_record_of_a_damaged_warc_is_found() {
+    let records: Vec<BuiltRecord> = (1..8).map(page).collect();
+    let dir = tempfile::tempdir().unwrap();
+    let mut random = Random(17);
+    for mutant in 0..trials(1_000, 10_000) {
+        let name = ["a.warc", "a.warc.gz", "a.warc.zst"][mutant % 3];
+        let mut stored: Vec<Vec<u8>> = records
+            .iter()
+            .map(|record| match name {
+                "a.warc" => record.bytes.clone(),
+                "a.warc.gz" => gzip(&record.bytes),
+                _ => zstd_frame(&record.bytes, b""),
+            })
+            .collect();
+        let mut damaged = BTreeSet::new();
+        for _ in 0..=random.below(2) {
+            let at = random.index(stored.len());
+            // The first bytes of a file show how it is compressed.
+            if at > 0 {
+                damage(&mut stored[at], &mut random);
+                damaged.insert(at);
+            }
+        }
+        let crawl = read_crawl(&write(dir.path(), name, &stored.concat()), 1 << 20);
+        let found: BTreeSet<(&str, &str)> = crawl
+            .pages
+            .iter()
+            .map(|page| (&*page.key, &*page.text))
+            .collect();
+        for (number, record) in records.iter().enumerate() {
+            let is_found = found.contains(&(&*record.key, &*record.text));
+            assert!(
+                is_found || damaged.contains(&number),
+                "mutant {mutant} of {name}: record {number} is lost, damaged are {damaged:?}: {:?}",
+                crawl.bad
+            );
+        }
+    }
+}

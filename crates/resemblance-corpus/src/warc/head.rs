@@ -1,0 +1,138 @@
+//! The heads of records and of HTTP messages: a line, then named fields.
+
+use memchr::memmem;
+
+/// The beginning of a record: its version without the last digit.
+pub(super) const VERSION: &[u8] = b"WARC/1.";
+
+/// The number of bytes that show whether a record begins.
+pub(super) const START_BYTES: usize = VERSION.len() + 3 + FIRST_FIELDS[1].len();
+
+/// The beginnings of the first field of a record that follows damaged ones.
+const FIRST_FIELDS: [&[u8]; 2] = [b"warc-", b"content-"];
+
+/// Returns true if the bytes begin with the first line of a record.
+pub(super) fn is_first_line(bytes: &[u8]) -> bool {
+    after_first_line(bytes).is_some()
+}
+
+/// Returns the place of the first record that begins in these bytes.
+pub(super) fn find_start(bytes: &[u8]) -> Option<usize> {
+    let mut places = memmem::find_iter(bytes, VERSION);
+    places.find(|place| bytes.get(*place..).is_some_and(is_start))
+}
+
+/// Returns true if the bytes begin with the first line of a record and the name of a field.
+fn is_start(bytes: &[u8]) -> bool {
+    let Some(fields) = after_first_line(bytes) else {
+        return false;
+    };
+    let mut names = FIRST_FIELDS.into_iter();
+    names.any(|name| {
+        let start = fields.get(..name.len());
+        start.is_some_and(|start| start.eq_ignore_ascii_case(name))
+    })
+}
+
+fn after_first_line(bytes: &[u8]) -> Option<&[u8]> {
+    let (digit, rest) = bytes.strip_prefix(VERSION)?.split_first()?;
+    let rest = rest.strip_prefix(b"\r").unwrap_or(rest);
+    rest.strip_prefix(b"\n").filter(|_| digit.is_ascii_digit())
+}
+
+/// The first line and the named fields before an empty line.
+#[derive(Debug, Default)]
+pub(super) struct MessageHead {
+    pub(super) first_line: String,
+    fields: Vec<NamedField>,
+}
+
+#[derive(Debug)]
+struct NamedField {
+    name: String,
+    value: String,
+}
+
+impl MessageHead {
+    /// Parses the head of a message. Returns it with its length, or `None` if the empty line at its
+    /// end is missing.
+    pub(super) fn parse(message: &[u8]) -> Option<ParsedHead> {
+        let mut head = Self::default();
+        let mut length = 0;
+        for whole in message.split_inclusive(|byte| *byte == b'\n') {
+            length += whole.len();
+            let line = whole.strip_suffix(b"\n")?;
+            let line = line.strip_suffix(b"\r").unwrap_or(line);
+            if line.is_empty() {
+                return Some(ParsedHead { head, length });
+            }
+            let text = String::from_utf8_lossy(line);
+            match text.split_once(':') {
+                _ if length == whole.len() => head.first_line = text.into_owned(),
+                // A line that begins with white space continues the field before it.
+                _ if text.starts_with([' ', '\t']) => {
+                    if let Some(last) = head.fields.last_mut() {
+                        last.value.push(' ');
+                        last.value.push_str(text.trim());
+                    }
+                }
+                Some((name, value)) => head.fields.push(NamedField {
+                    name: name.trim().to_owned(),
+                    value: value.trim().to_owned(),
+                }),
+                // A line that is no field is passed over, as browsers do.
+                None => {}
+            }
+        }
+        None
+    }
+
+    /// Returns the value of the first field with this name.
+    pub(super) fn value(&self, name: &str) -> Option<&str> {
+        self.values(name).next()
+    }
+
+    /// Returns the values of all fields with this name.
+    pub(super) fn values(&self, name: &str) -> impl Iterator<Item = &str> {
+        let named = move |field: &&NamedField| field.name.eq_ignore_ascii_case(name);
+        self.fields
+            .iter()
+            .filter(named)
+            .map(|field| field.value.as_str())
+    }
+
+    /// Returns the lower-case codings in the order in which they were applied.
+    pub(super) fn codings(&self, name: &str) -> Vec<String> {
+        let listed = self.values(name).flat_map(|value| value.split(','));
+        let lower = listed.map(|coding| coding.trim().to_ascii_lowercase());
+        lower.filter(|coding| !coding.is_empty()).collect()
+    }
+}
+
+/// A head and its length in bytes.
+#[derive(Debug)]
+pub(super) struct ParsedHead {
+    pub(super) head: MessageHead,
+    pub(super) length: usize,
+}
+
+/// A media type with its charset.
+#[derive(Debug, Default)]
+pub(super) struct MediaType {
+    /// In lower case, without parameters. Empty if it is not declared.
+    pub(super) name: String,
+    pub(super) charset: Option<String>,
+}
+
+impl MediaType {
+    pub(super) fn parse(value: Option<&str>) -> Self {
+        let mut parts = value.unwrap_or("").split(';');
+        let name = parts.next().unwrap_or("").trim().to_ascii_lowercase();
+        let charset = parts.find_map(|parameter| {
+            let (name, value) = parameter.split_once('=')?;
+            let is_charset = name.trim().eq_ignore_ascii_case("charset");
+            is_charset.then(|| value.trim().trim_matches(['"', '\'']).to_owned())
+        });
+        Self { name, charset }
+    }
+}

@@ -1,0 +1,319 @@
+//! The members of a WARC file: gzip members or Zstandard frames, usually one for each record.
+
+use std::io::{self, BufRead, Read};
+
+use flate2::bufread::GzDecoder;
+use memchr::memmem;
+use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation, OutBuffer};
+
+use super::head;
+use super::rewindable::Rewindable;
+use crate::input::{Compression, read_bounded};
+
+/// The bytes of a file as they are stored.
+pub(super) type RawFile = Rewindable<Box<dyn Read + Send>>;
+
+/// The beginning of a gzip member.
+const GZIP_MAGIC: &[u8] = b"\x1f\x8b\x08";
+/// The beginning of a Zstandard frame.
+const ZSTD_MAGIC: &[u8] = b"\x28\xb5\x2f\xfd";
+/// The beginning of the frame with the dictionary of all later frames.
+const DICTIONARY_MAGIC: &[u8] = b"\x5d\x2a\x4d\x18";
+/// The beginning of a skippable frame, after its first byte.
+const SKIPPABLE_MAGIC: &[u8] = b"\x2a\x4d\x18";
+/// The length of its beginning and of the number that declares its length.
+const SKIPPABLE_HEAD_BYTES: usize = 8;
+/// The number of bytes that are searched at once.
+const SEARCHED_BYTES: usize = 64 << 10;
+
+/// A member that is being decompressed.
+pub(super) enum Member {
+    /// No member, before the first.
+    Before(RawFile),
+    /// An uncompressed file.
+    Plain(RawFile),
+    Gzip(Box<GzDecoder<RawFile>>),
+    Zstd(ZstdFrame),
+}
+
+impl Member {
+    fn raw(&self) -> &RawFile {
+        match self {
+            Self::Before(raw) | Self::Plain(raw) => raw,
+            Self::Gzip(decoder) => decoder.get_ref(),
+            Self::Zstd(frame) => &frame.raw,
+        }
+    }
+
+    fn raw_mut(&mut self) -> &mut RawFile {
+        match self {
+            Self::Before(raw) | Self::Plain(raw) => raw,
+            Self::Gzip(decoder) => decoder.get_mut(),
+            Self::Zstd(frame) => &mut frame.raw,
+        }
+    }
+}
+
+impl Read for Member {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Before(_) => Ok(0),
+            Self::Plain(raw) => raw.read(buffer),
+            Self::Gzip(decoder) => decoder.read(buffer),
+            Self::Zstd(frame) => frame.read(buffer),
+        }
+    }
+}
+
+/// A frame of Zstandard. Its decoder is used again for the next one, because it has to digest the
+/// dictionary.
+pub(super) struct ZstdFrame {
+    raw: RawFile,
+    decoder: Decoder<'static>,
+    is_ended: bool,
+}
+
+impl Read for ZstdFrame {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut output = OutBuffer::around(buffer);
+        while !self.is_ended && output.pos() == 0 {
+            let mut input = InBuffer::around(self.raw.fill_buf()?);
+            if input.src.is_empty() {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            let hint = self.decoder.run(&mut input, &mut output)?;
+            let read = input.pos();
+            self.raw.consume(read);
+            self.is_ended = hint == 0;
+        }
+        Ok(output.pos())
+    }
+}
+
+/// The members of a file, one after the other.
+pub(super) struct Members {
+    /// The text of the current member.
+    pub(super) text: Rewindable<Member>,
+    pub(super) compression: Compression,
+    /// The offset of the current member in the file.
+    pub(super) offset: u64,
+    /// The number of bytes that are kept to search for the next record.
+    max_kept: usize,
+    window_log: u32,
+    decoder: Option<Decoder<'static>>,
+}
+
+impl Members {
+    /// Detects the compression of a file.
+    pub(super) fn new(
+        input: Box<dyn Read + Send>,
+        max_kept: usize,
+        window_log: u32,
+    ) -> io::Result<Self> {
+        let mut raw = Rewindable::new(input, max_kept);
+        let start = raw.peek(ZSTD_MAGIC.len() + 2)?;
+        let compression = match Compression::from_content(start) {
+            Compression::None if is_skippable(start) => Compression::Zstd,
+            known => known,
+        };
+        Ok(Self {
+            text: Rewindable::new(Member::Before(raw), 0),
+            compression,
+            offset: 0,
+            max_kept,
+            window_log,
+            decoder: None,
+        })
+    }
+
+    /// Returns the number of stored bytes from the beginning of the member to where it has been
+    /// decompressed.
+    pub(super) fn stored_bytes(&self) -> u64 {
+        self.text.inner().raw().position() - self.offset
+    }
+
+    /// Returns the error of the system that ended the reading, if there was one.
+    pub(super) fn take_failure(&mut self) -> Option<io::Error> {
+        self.text.inner_mut().raw_mut().take_failure()
+    }
+
+    /// Goes to the next member.
+    ///
+    /// # Errors
+    ///
+    /// An error if the system fails to read, or if a dictionary is damaged.
+    pub(super) fn advance(&mut self) -> io::Result<Advanced> {
+        let mut raw = self.take_raw();
+        let found = self.find_member(&mut raw);
+        let found = found.map_err(|error| raw.take_failure().unwrap_or(error))?;
+        self.text = match found {
+            Advanced::Member => self.open(raw)?,
+            Advanced::Garbage | Advanced::End => Rewindable::new(Member::Before(raw), 0),
+        };
+        Ok(found)
+    }
+
+    /// Skips everything up to the next member.
+    fn find_member(&mut self, raw: &mut RawFile) -> io::Result<Advanced> {
+        loop {
+            // Zeros fill up a tape or a block.
+            while let zeros @ 1.. = count_zeros(raw.peek(1)?) {
+                raw.consume(zeros);
+            }
+            raw.mark();
+            self.offset = raw.position();
+            let start = raw.peek(SKIPPABLE_HEAD_BYTES)?;
+            if start.is_empty() {
+                return Ok(Advanced::End);
+            }
+            if self.compression == Compression::None || start.starts_with(self.magic()) {
+                return Ok(Advanced::Member);
+            }
+            if self.compression != Compression::Zstd || !is_skippable(start) {
+                return Ok(Advanced::Garbage);
+            }
+            self.read_skippable(raw)?;
+        }
+    }
+
+    /// Searches for the next member with records after the beginning of this one. Goes to the end
+    /// if there is none.
+    pub(super) fn search(&mut self) -> io::Result<()> {
+        let mut raw = self.take_raw();
+        let mut from = self.offset + 1;
+        loop {
+            raw.seek(from);
+            let found = find(&mut raw, self.magic());
+            if !found.map_err(|error| raw.take_failure().unwrap_or(error))? {
+                self.text = Rewindable::new(Member::Before(raw), 0);
+                return Ok(());
+            }
+            self.offset = raw.position();
+            from = self.offset + 1;
+            self.text = self.open(raw)?;
+            let start = self.text.peek(head::VERSION.len());
+            if start.is_ok_and(|start| start.starts_with(head::VERSION)) {
+                return Ok(());
+            }
+            raw = self.take_raw();
+            if let Some(failure) = raw.take_failure() {
+                return Err(failure);
+            }
+        }
+    }
+
+    fn magic(&self) -> &'static [u8] {
+        match self.compression {
+            Compression::Zstd => ZSTD_MAGIC,
+            _ => GZIP_MAGIC,
+        }
+    }
+
+    fn take_raw(&mut self) -> RawFile {
+        let nothing: Box<dyn Read + Send> = Box::new(io::empty());
+        let before = Rewindable::new(Member::Before(Rewindable::new(nothing, 0)), 0);
+        match std::mem::replace(&mut self.text, before).into_inner() {
+            Member::Before(raw) | Member::Plain(raw) => raw,
+            Member::Gzip(decoder) => decoder.into_inner(),
+            Member::Zstd(frame) => {
+                self.decoder = Some(frame.decoder);
+                frame.raw
+            }
+        }
+    }
+
+    fn open(&mut self, raw: RawFile) -> io::Result<Rewindable<Member>> {
+        let member = match self.compression {
+            Compression::Gzip => Member::Gzip(Box::new(GzDecoder::new(raw))),
+            Compression::Zstd => {
+                let mut decoder = match self.decoder.take() {
+                    Some(decoder) => decoder,
+                    None => Decoder::new()?,
+                };
+                decoder.reinit()?;
+                decoder.set_parameter(DParameter::WindowLogMax(self.window_log))?;
+                Member::Zstd(ZstdFrame {
+                    raw,
+                    decoder,
+                    is_ended: false,
+                })
+            }
+            _ => Member::Plain(raw),
+        };
+        Ok(Rewindable::new(member, self.max_kept))
+    }
+
+    /// Reads a skippable frame. The first one of a file may be a dictionary.
+    fn read_skippable(&mut self, raw: &mut RawFile) -> io::Result<()> {
+        let is_dictionary = self.offset == 0 && raw.peek(4)?.starts_with(DICTIONARY_MAGIC);
+        let length: Option<&[u8; 4]> = raw
+            .peek(SKIPPABLE_HEAD_BYTES)?
+            .get(4..)
+            .and_then(<[u8]>::first_chunk);
+        let Some(length) = length.copied().map(u32::from_le_bytes) else {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        };
+        raw.consume(SKIPPABLE_HEAD_BYTES);
+        if !is_dictionary {
+            raw.skip(length.into())?;
+            return Ok(());
+        }
+        let max_bytes = self.max_kept as u64;
+        let too_long = || io::Error::other("its dictionary is longer than --max-line");
+        let stored = Some(length.into()).filter(|length| *length <= max_bytes);
+        let mut dictionary = Vec::new();
+        raw.take(stored.ok_or_else(too_long)?)
+            .read_to_end(&mut dictionary)?;
+        if dictionary.len() as u64 != u64::from(length) {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        if dictionary.starts_with(ZSTD_MAGIC) {
+            let mut decoder = zstd::stream::read::Decoder::with_buffer(dictionary.as_slice())?;
+            decoder.window_log_max(self.window_log)?;
+            dictionary = read_bounded(decoder, max_bytes)?.ok_or_else(too_long)?;
+        }
+        self.decoder = Some(Decoder::with_dictionary(&dictionary)?);
+        Ok(())
+    }
+}
+
+/// The next part of a file.
+pub(super) enum Advanced {
+    Member,
+    /// Bytes that are no member.
+    Garbage,
+    /// The end of the file.
+    End,
+}
+
+fn is_skippable(start: &[u8]) -> bool {
+    let first = start.first().is_some_and(|first| first >> 4 == 5);
+    first
+        && start
+            .get(1..)
+            .is_some_and(|rest| rest.starts_with(SKIPPABLE_MAGIC))
+}
+
+fn count_zeros(bytes: &[u8]) -> usize {
+    bytes.iter().take_while(|byte| **byte == 0).count()
+}
+
+/// Skips bytes up to the next ones that are these. Returns false at the end.
+fn find(raw: &mut RawFile, magic: &[u8]) -> io::Result<bool> {
+    loop {
+        let available = raw.peek(SEARCHED_BYTES)?;
+        let is_end = available.len() < SEARCHED_BYTES;
+        if let Some(index) = memmem::find(available, magic) {
+            raw.consume(index);
+            return Ok(true);
+        }
+        // The last bytes may be its beginning.
+        let kept = if is_end { 0 } else { magic.len() - 1 };
+        let length = available.len() - kept;
+        raw.consume(length);
+        raw.mark();
+        if is_end {
+            return Ok(false);
+        }
+    }
+}

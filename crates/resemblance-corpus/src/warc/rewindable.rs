@@ -1,0 +1,146 @@
+//! A reader that can go back.
+
+use std::io::{self, BufRead, Read};
+
+/// The number of bytes that are read at once.
+const CHUNK_BYTES: u64 = 64 << 10;
+
+/// A reader that keeps the bytes since a mark, up to a limit, so that a damaged record can be
+/// searched for the next one.
+pub(super) struct Rewindable<R> {
+    inner: R,
+    kept: Vec<u8>,
+    /// The index in `kept` of the next byte.
+    next: usize,
+    /// The offset of the first kept byte.
+    start: u64,
+    max_kept: usize,
+    /// The first error of the inner reader, which is returned again by each later read.
+    failure: Option<io::Error>,
+}
+
+impl<R> Rewindable<R> {
+    pub(super) fn new(inner: R, max_kept: usize) -> Self {
+        Self {
+            inner,
+            kept: Vec::new(),
+            next: 0,
+            start: 0,
+            max_kept,
+            failure: None,
+        }
+    }
+
+    pub(super) fn into_inner(self) -> R {
+        self.inner
+    }
+
+    pub(super) fn inner(&self) -> &R {
+        &self.inner
+    }
+
+    pub(super) fn inner_mut(&mut self) -> &mut R {
+        &mut self.inner
+    }
+
+    /// Returns the offset of the next byte.
+    pub(super) fn position(&self) -> u64 {
+        self.start + self.next as u64
+    }
+
+    /// Allows the bytes before the next one to be forgotten.
+    pub(super) fn mark(&mut self) {
+        // Each byte is moved a few times at most.
+        if self.next > self.kept.len() / 2 {
+            self.forget();
+        }
+    }
+
+    fn forget(&mut self) {
+        self.kept.drain(..self.next);
+        self.start += self.next as u64;
+        self.next = 0;
+    }
+
+    /// Goes to an offset, or as near to it as the kept bytes are.
+    pub(super) fn seek(&mut self, offset: u64) {
+        let index = offset.saturating_sub(self.start);
+        self.next =
+            usize::try_from(index).map_or(self.kept.len(), |index| index.min(self.kept.len()));
+    }
+
+    /// Returns the next bytes that have been read.
+    pub(super) fn rest(&self) -> &[u8] {
+        self.kept.get(self.next..).unwrap_or(&[])
+    }
+
+    /// Returns the error of the inner reader, if there was one.
+    pub(super) fn take_failure(&mut self) -> Option<io::Error> {
+        self.failure.take()
+    }
+}
+
+impl<R: Read> Rewindable<R> {
+    /// Returns at least this number of the next bytes, and fewer only at the end.
+    pub(super) fn peek(&mut self, bytes: usize) -> io::Result<&[u8]> {
+        while self.kept.len() - self.next < bytes && self.read_more()? > 0 {}
+        Ok(self.rest())
+    }
+
+    /// Skips bytes without keeping them. Returns the number of those that were there.
+    pub(super) fn skip(&mut self, bytes: u64) -> io::Result<u64> {
+        let mut skipped = 0;
+        while skipped < bytes {
+            let available = self.peek(1)?.len() as u64;
+            if available == 0 {
+                break;
+            }
+            let piece = available.min(bytes - skipped);
+            self.consume(piece as usize);
+            self.mark();
+            skipped += piece;
+        }
+        Ok(skipped)
+    }
+
+    fn read_more(&mut self) -> io::Result<usize> {
+        if let Some(failure) = &self.failure {
+            return Err(io::Error::new(failure.kind(), failure.to_string()));
+        }
+        if self.kept.len() > self.max_kept {
+            self.forget();
+        }
+        let length = self.kept.len();
+        let mut chunk = self.inner.by_ref().take(CHUNK_BYTES);
+        if let Err(error) = chunk.read_to_end(&mut self.kept) {
+            let shown = io::Error::new(error.kind(), error.to_string());
+            self.failure = Some(error);
+            if self.kept.len() == length {
+                return Err(shown);
+            }
+        }
+        Ok(self.kept.len() - length)
+    }
+}
+
+impl<R: Read> Read for Rewindable<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let available = self.fill_buf()?;
+        let length = available.len().min(buffer.len());
+        if let (Some(to), Some(from)) = (buffer.get_mut(..length), available.get(..length)) {
+            to.copy_from_slice(from);
+        }
+        self.consume(length);
+        Ok(length)
+    }
+}
+
+impl<R: Read> BufRead for Rewindable<R> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        self.peek(1)
+    }
+
+    fn consume(&mut self, bytes: usize) {
+        self.next = self.kept.len().min(self.next + bytes);
+    }
+}
