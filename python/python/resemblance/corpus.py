@@ -9,8 +9,8 @@ A corpus is one of these:
 - a table: pyarrow, pandas, polars (lazy frames too), DuckDB, `datasets` (streamed ones too), or a
   mapping of columns. `text` and `key` name the columns; others are ignored;
 - a path, as `str` or `Path`, or a list of `Path` (strings in a list are texts). They are read as
-  `read_files` and the command-line tool read them: JSON Lines, CSV, TSV, Parquet, Arrow and SQLite
-  files, text files and folders of them, plain or compressed.
+  `read_files` and the command-line tool read them: JSON Lines, CSV, TSV, Parquet, Arrow, SQLite
+  and WARC files, text files and folders of them, plain or compressed.
 
 Positions count its documents from 0. The key of a document is its `id` if it has one. If you set
 another `key`, every document must have it; `key=None` ignores ids. A key is a string, bytes, a number or
@@ -107,13 +107,14 @@ def read_files(
 ) -> Iterator[tuple[str, str]]:
     """Reads keys and texts from files as the command-line tool does. Lines of JSON Lines files have the
     fields `key` and `text`; rows of CSV, TSV, Parquet, Arrow and SQLite files have columns with these
-    names. Any other file is one text whose key is its path. A folder contributes all of its files, by
-    name. The content and the name of a file determine its format. Files other than Parquet, Arrow and
-    SQLite may be compressed with gzip, Zstandard, bzip2 or xz. `table` names the table or view if a
-    SQLite database has several. A document without an `id`, or any document with `key=None`, has its
-    file and the number of its line or row as its key; a text file has its path. A bad document is a
-    `ValueError` that names the file and the line; with `nulls="skip"`, documents without a text are
-    skipped.
+    names. Pages of WARC files have their URI as `id` and their visible text as `text`; records without a
+    page are skipped, and a schema with `html=True` would read the text as HTML again. Any other file is
+    one text whose key is its path. A folder contributes all of its files, by name. The content and the
+    name of a file determine its format. Files other than Parquet, Arrow and SQLite may be compressed with
+    gzip, Zstandard, bzip2 or xz. `table` names the table or view if a SQLite database has several. A
+    document without an `id`, or any document with `key=None`, has its file and the number of its line or
+    row as its key; a text file has its path. A bad document is a `ValueError` that names the file and the
+    line; with `nulls="skip"`, documents without a text are skipped.
 
     >>> for key, text in read_files("corpus.jsonl.gz"): ...
     """
