@@ -92,6 +92,27 @@ impl Snapshot {
         &self.view
     }
 
+    /// Returns the position that [`set_position`](crate::WriteTransaction::set_position) has set
+    /// under a name, or `None` if there is none.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Corrupt`](crate::Error::Corrupt) and [`Error::Io`](crate::Error::Io) if the file
+    /// cannot be read.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
+    /// let mut transaction = store.begin_write()?;
+    /// transaction.set_position("pages-0", Some(b"41"))?;
+    /// transaction.commit()?;
+    /// assert_eq!(store.snapshot()?.position("pages-0")?, Some(b"41".to_vec()));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn position(&self, name: &str) -> Result<Option<Vec<u8>>> {
+        self.view.position(name)
+    }
+
     /// Begins a query for the documents that are near a signature. Many signatures can be queried
     /// together.
     ///

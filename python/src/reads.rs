@@ -1,5 +1,6 @@
 //! The read methods that stores and snapshots share: queries of a store at one moment.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -332,6 +333,13 @@ impl Reads {
             given!(nearest, by, min_recall; without_scan if !scan, with_payloads if payloads)
                 .within(radius, factor)
         })
+    }
+
+    /// Returns the position that `Transaction.set_position` has set under a name, or `None`.
+    fn position(&self, py: Python<'_>, name: &str) -> PyResult<Option<Cow<'static, [u8]>>> {
+        let snapshot = self.snapshot(py)?;
+        let position = released(py, || snapshot.position(name))?;
+        Ok(position.map(Cow::Owned))
     }
 
     /// Returns the document with a key, or `None`. `store[key]` raises `KeyError` instead.

@@ -1,5 +1,6 @@
 //! Write transactions, and insertions of many documents at once.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
@@ -349,6 +350,18 @@ impl Transaction {
             self.open.with(insert)
         })?;
         Ok(answers)
+    }
+
+    /// Sets a named position in the same commit as the documents, or removes it with `None`: the
+    /// offset of a queue, for example. `store.position(name)` returns it after a restart.
+    fn set_position(&self, py: Python<'_>, name: &str, position: Option<&[u8]>) -> PyResult<()> {
+        self.with(py, |open| open.set_position(name, position))
+    }
+
+    /// Returns a named position as this transaction has left it, or `None`.
+    fn position(&self, py: Python<'_>, name: &str) -> PyResult<Option<Cow<'static, [u8]>>> {
+        let position = self.with(py, |open| open.position(name))?;
+        Ok(position.map(Cow::Owned))
     }
 
     /// Returns the document with a key, or `None`.

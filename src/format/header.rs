@@ -17,6 +17,11 @@ pub(crate) const STATE: &str = "state";
 pub(crate) const WEIGHTS: &str = "weights";
 pub(crate) const TOMBSTONE_CHANGES: &str = "tombstone_changes";
 
+/// Returns the name of the row of a named position.
+pub(crate) fn position_row(name: &str) -> String {
+    format!("position:{name}")
+}
+
 /// The bit of `refuse` of a store whose features have weights, in the row `weights`.
 pub(crate) const HAS_WEIGHTS: u64 = 1 << 8;
 
@@ -237,6 +242,17 @@ pub(crate) fn encode_meta(name: &str, value: &impl Serialize) -> Result<Vec<u8>>
 
 pub(crate) fn decode_meta<T: DeserializeOwned>(name: &str, bytes: &[u8]) -> Result<T> {
     checksum::decode(META, name.as_bytes(), name, bytes)
+}
+
+/// Returns the row of a named position.
+pub(crate) fn encode_position(name: &str, position: &[u8]) -> Vec<u8> {
+    let mut row = position.to_vec();
+    checksum::seal(META, position_row(name).as_bytes(), &mut row);
+    row
+}
+
+pub(crate) fn decode_position(name: &str, row: &[u8]) -> Result<Vec<u8>> {
+    checksum::open(META, position_row(name).as_bytes(), row).map(<[u8]>::to_vec)
 }
 
 /// Checks that a schema that was read is valid for this build.

@@ -11,7 +11,7 @@ mod view;
 
 pub(crate) use probe::RunReader;
 pub use records::Records;
-pub(crate) use snapshot_view::{SnapshotState, SnapshotView};
+pub(crate) use snapshot_view::{SnapshotState, SnapshotView, position_in};
 pub(crate) use stored_documents::StoredDocuments;
 pub(crate) use view::{
     PostingTable, ReadView, Visit, VisitRow, VisitRows, VisitShare, visit_rows, visit_set,

@@ -4,10 +4,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::engine::{
-    EQUAL, EngineResult, PageFinder, PanicSafe, ReadOnlyBlocks, ReadOnlyPieces, ReadTables,
+    EQUAL, EngineResult, META, PageFinder, PanicSafe, ReadOnlyBlocks, ReadOnlyPieces, ReadTables,
     ReadableTable,
 };
 use crate::error::Result;
+use crate::format::header;
 use crate::index::{CodeRange, ProbeRange, VisitProbe};
 use crate::invariant::OrBug;
 use crate::observe::LiveSnapshot;
@@ -24,6 +25,16 @@ use resemblance_sketch::schema::Schema;
 #[derive(Clone)]
 pub(crate) struct SnapshotView {
     pub(crate) inner: Arc<SnapshotState>,
+}
+
+/// Returns a named position from the table `meta`.
+pub(crate) fn position_in(
+    meta: &impl ReadableTable<&'static str, &'static [u8]>,
+    name: &str,
+) -> Result<Option<Vec<u8>>> {
+    let row = meta.get(header::position_row(name).as_str()).engine()?;
+    row.map(|row| header::decode_position(name, row.value()))
+        .transpose()
 }
 
 /// Number of ids from which a separate thread pays off in a scan.
@@ -94,6 +105,14 @@ impl SnapshotView {
 
     pub(crate) fn context(&self) -> &SharedContext {
         &self.inner.store.context
+    }
+
+    /// Returns a named position.
+    pub(crate) fn position(&self, name: &str) -> Result<Option<Vec<u8>>> {
+        self.context().run_checked(|| {
+            let read = &self.inner.tables()?.read;
+            position_in(&read.open_table(META).engine()?, name)
+        })
     }
 
     /// The number of documents.

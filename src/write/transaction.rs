@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::clusters::check_kept;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::id::ClusterId;
 use crate::invariant::invariant;
 use crate::query::{ContainmentQuery, Nearest, OneOrMany, Query, ShareOf};
@@ -17,8 +17,9 @@ use crate::write::duplicate_check::{TailView, find_duplicate};
 use crate::write::writer::Writer;
 use resemblance_sketch::sketch::Signature;
 
-#[cfg(doc)]
-use crate::error::Error;
+/// Maximum lengths of the name of a position and of the position.
+const MAX_NAME_BYTES: usize = 255;
+const MAX_POSITION_BYTES: usize = 1 << 16;
 
 /// Changes that become visible and durable together, at [`commit`](Self::commit). A transaction
 /// reads its own writes, and dropping it rolls them back. A store has one at a time. It may be
@@ -206,6 +207,69 @@ impl WriteTransaction {
     /// ```
     pub fn remove_id(&mut self, id: DocumentId) -> Result<bool> {
         self.change(|writer| writer.remove_document(id.get()))
+    }
+
+    /// Sets a named position, or removes it with `None`.
+    ///
+    /// A program that reads a queue keeps its offset here. The offset becomes durable in the same
+    /// commit as the documents before it, so a restart neither loses nor repeats any. A store keeps
+    /// any number of positions, such as one for each partition. `backup` copies them. An exported,
+    /// merged or repaired store has none: it may lack documents before the offset, which the queue
+    /// then has to give again.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidParameter`] if the name is not 1 to 255 bytes long, or the position is longer
+    /// than 65,536 bytes. [`Error::Corrupt`] and [`Error::Io`]: the transaction can only be rolled
+    /// back.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
+    /// # let messages = [(41, "a", "some text"), (42, "b", "or other text")];
+    /// let mut transaction = store.begin_write()?;
+    /// for (offset, key, text) in messages {
+    ///     transaction.insert_if_new(key, &store.sketch_text(text)?)?;
+    ///     transaction.set_position("pages-0", Some(&u64::to_be_bytes(offset)))?;
+    /// }
+    /// transaction.commit()?;
+    ///
+    /// let offset = store.snapshot()?.position("pages-0")?;
+    /// assert_eq!(offset, Some(u64::to_be_bytes(42).to_vec()));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn set_position(&mut self, name: &str, position: Option<&[u8]>) -> Result<()> {
+        if !(1..=MAX_NAME_BYTES).contains(&name.len()) {
+            let (found, expected) = (format!("{} bytes", name.len()), "1 to 255 bytes");
+            return Err(Error::invalid("name", found, expected));
+        }
+        let length = position.map_or(0, <[u8]>::len);
+        if length > MAX_POSITION_BYTES {
+            let (found, expected) = (format!("{length} bytes"), "at most 65,536 bytes");
+            return Err(Error::invalid("position", found, expected));
+        }
+        self.change(|writer| writer.set_position(name, position))
+    }
+
+    /// Returns a named position as this transaction has left it, or `None` if there is none.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Corrupt`] and [`Error::Io`] if the file cannot be read.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
+    /// let mut transaction = store.begin_write()?;
+    /// transaction.set_position("pages-0", Some(b"41"))?;
+    /// assert_eq!(transaction.position("pages-0")?, Some(b"41".to_vec()));
+    /// assert_eq!(transaction.position("pages-1")?, None);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn position(&self, name: &str) -> Result<Option<Vec<u8>>> {
+        self.check_usable()?;
+        let context = &self.writer.store.context;
+        context.run_checked(|| self.writer.position(name))
     }
 
     /// Returns the document with a key, as this transaction has left it.

@@ -24,7 +24,8 @@ use crate::invariant::{OrBug, at, at_mut};
 use crate::observe::{COMMIT, TransactionCounters, log as events};
 use crate::query::{Bounds, ResolvedBounds, Scored};
 use crate::read::{
-    PostingTable, ReadView, RunReader, Visit, VisitRow, VisitRows, visit_rows, visit_set,
+    PostingTable, ReadView, RunReader, Visit, VisitRow, VisitRows, position_in, visit_rows,
+    visit_set,
 };
 use crate::state::{OpenStore, RunSet, SharedContext, TombstoneDelta, Version};
 use crate::threads::named;
@@ -369,6 +370,27 @@ impl Writer {
     /// Counts documents whose rows were taken out of pages or moved to others.
     pub(super) fn note_removed_rows(&mut self, documents: u64) {
         self.removed_rows += documents;
+    }
+
+    /// Sets a named position, or removes it.
+    pub(super) fn set_position(&mut self, name: &str, position: Option<&[u8]>) -> Result<()> {
+        let key = header::position_row(name);
+        let mut meta = self.write()?.open_table(META).engine()?;
+        match position {
+            Some(position) => {
+                let row = header::encode_position(name, position);
+                meta.insert(key.as_str(), row.as_slice()).engine()?;
+            }
+            None => _ = meta.remove(key.as_str()).engine()?,
+        }
+        drop(meta);
+        self.mark_changed();
+        Ok(())
+    }
+
+    /// Returns a named position as this transaction has left it.
+    pub(super) fn position(&self, name: &str) -> Result<Option<Vec<u8>>> {
+        position_in(&self.write()?.open_table(META).engine()?, name)
     }
 
     /// Records a change other than that of the number of documents, so that the commit writes.

@@ -22,6 +22,7 @@ mod merge_shards;
 mod merges;
 mod metrics;
 mod open;
+mod positions;
 mod progress;
 mod reband;
 mod records;
