@@ -381,6 +381,12 @@ pub(crate) struct Cluster {
     snapshot: Arc<Lease<Snapshot>>,
 }
 
+impl Cluster {
+    pub(crate) fn new(ids: Vec<DocumentId>, snapshot: Arc<Lease<Snapshot>>) -> Self {
+        Self { ids, snapshot }
+    }
+}
+
 #[pymethods]
 impl Cluster {
     #[classattr]

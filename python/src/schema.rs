@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple, PyType};
 use resemblance::distributed::Codec;
 use resemblance::schema::{
-    EmptyDocuments, Language, MinHashKind, MinHashSchema, Permutations, ShingleUnit,
+    ClusterBounds, EmptyDocuments, Language, MinHashKind, MinHashSchema, Permutations, ShingleUnit,
 };
 use resemblance::{Bounds, Combine, Error, SimHash, Sketcher};
 use resemblance_corpus::HtmlExtractor;
@@ -307,7 +307,7 @@ impl Schema {
     #[new]
     #[pyo3(signature = (*, text=None, minhash=None, simhash=None, containment=None, near="any",
         seed=None, expected_documents=None, empty_documents="distinct", html=false, exact=false,
-        exact_bits=None))]
+        exact_bits=None, clusters=false, cluster_threshold=None, cluster_distance=None))]
     fn create(
         py: Python<'_>,
         text: Option<TextFields>,
@@ -321,6 +321,9 @@ impl Schema {
         html: bool,
         exact: bool,
         exact_bits: Option<u8>,
+        clusters: bool,
+        cluster_threshold: Option<f64>,
+        cluster_distance: Option<u8>,
     ) -> PyResult<Self> {
         let mark = html.then(|| HtmlExtractor::CURRENT.seed());
         if html && (text.is_none() || seed.is_some_and(|seed| Some(seed) != mark)) {
@@ -342,6 +345,15 @@ impl Schema {
         );
         let builder = if exact { builder.exact() } else { builder };
         let builder = given!(builder, exact_bits);
+        let bounds = ClusterBounds {
+            min_similarity: cluster_threshold,
+            max_distance: cluster_distance,
+        };
+        if !clusters && bounds != ClusterBounds::default() {
+            let found = "bounds of clusters, and no clusters";
+            return Err(invalid(py, "clusters", found, "clusters=True"));
+        }
+        let builder = given!(builder, clusters: clusters.then_some(bounds));
         // Choosing bands takes a moment.
         let schema = py.detach(|| builder.build()).or_raise(py)?;
         Self::new(py, schema)
@@ -626,6 +638,24 @@ impl Schema {
         self.parts.schema.exact_bits()
     }
 
+    /// True if stores keep clusters.
+    #[getter]
+    fn clusters(&self) -> bool {
+        self.parts.schema.clusters().is_some()
+    }
+
+    /// The least similarity of documents that are linked to clusters; `None` for the threshold.
+    #[getter]
+    fn cluster_threshold(&self) -> Option<f64> {
+        self.parts.schema.clusters()?.min_similarity
+    }
+
+    /// The largest distance of documents that are linked to clusters; `None` for that of the schema.
+    #[getter]
+    fn cluster_distance(&self) -> Option<u8> {
+        self.parts.schema.clusters()?.max_distance
+    }
+
     /// How sure `insert_if_new` is that it finds a near-duplicate, as `Matches.certainty`, unless a
     /// budget leaves out candidates or `verify` decides. `None` if nothing is certified.
     #[getter]
@@ -720,6 +750,13 @@ impl Schema {
             None => (),
             Some(44) => parts.push("exact=True".into()),
             Some(bits) => parts.push(format!("exact_bits={bits}")),
+        }
+        if let Some(bounds) = self.parts.schema.clusters() {
+            parts.push("clusters=True".into());
+            let threshold = bounds.min_similarity;
+            parts.extend(threshold.map(|it| format!("cluster_threshold={it:?}")));
+            let distance = bounds.max_distance;
+            parts.extend(distance.map(|it| format!("cluster_distance={it}")));
         }
         let weights = match self.is_weighted() {
             true => ".with_weights(...)",

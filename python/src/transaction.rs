@@ -364,6 +364,12 @@ impl Transaction {
         Ok(position.map(Cow::Owned))
     }
 
+    /// Returns the id of the cluster of the document with a key, as this transaction has left it.
+    fn cluster_of(&self, py: Python<'_>, key: Key) -> PyResult<Option<u64>> {
+        let found = self.with(py, |open| open.cluster_of(&key.0))?;
+        Ok(found.map(resemblance::ClusterId::get))
+    }
+
     /// Returns the document with a key, or `None`.
     fn get(&self, py: Python<'_>, key: Key) -> PyResult<Option<Record>> {
         let record = self.with(py, |open| open.get(&key.0))?;

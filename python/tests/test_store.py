@@ -25,6 +25,34 @@ from resemblance.reports import StoredDocument
 TEXT = "it was the best of times it was the worst of times it was the age of wisdom"
 
 
+def test_clusters_are_kept(tmp_path: Path) -> None:
+    with pytest.raises(rs.InvalidParameterError, match="clusters"):
+        rs.Schema(minhash=rs.MinHash(64), cluster_threshold=0.9)
+    schema = rs.Schema(text=rs.Text.words(2), minhash=rs.MinHash(64), clusters=True)
+    assert schema.clusters and schema.cluster_threshold is None
+    with rs.Store.create(tmp_path / "news.rsm", schema) as store:
+        store.insert("a", TEXT)
+        assert store.cluster_of("a") is None and store.largest_clusters() == []
+        with store.transaction() as transaction:
+            transaction.insert("b", TEXT)
+            assert transaction.cluster_of("b") == 0
+        new = store.insert_if_new("c", TEXT)
+        assert new.found is not None and new.found.key == "a"
+        assert store.cluster_of("a") == 0 and store.cluster_of("c") is None
+        assert list(store.members(0)) == [0, 1] and store.members(0).keys == ["a", "b"]
+        snapshot = store.snapshot()
+        store.remove("a")
+        assert store.largest_clusters(1) == [(0, 1)] and snapshot.largest_clusters() == [(0, 2)]
+        assert len(store.members(7)) == 0
+        store.remove("b")
+        store.insert_many([TEXT, TEXT])
+        assert store.largest_clusters() == [(1, 2)]
+        assert not store.check().problems
+    with rs.Store.in_memory(rs.Schema(minhash=rs.MinHash(64))) as plain:
+        with pytest.raises(rs.InvalidParameterError, match="clusters"):
+            plain.members(0)
+
+
 def test_the_verbs(store: rs.Store) -> None:
     assert store.insert("a", TEXT, payload=b"A", stamp=3) == 0
     new = store.insert_if_new("b", TEXT)
