@@ -211,8 +211,8 @@ impl Snapshot {
         lost: f64,
         threads: Option<usize>,
     ) -> PyResult<(Vec<Option<ComparedFields>>, Vec<ComparedFields>)> {
-        let sets = StoredSets::new(&self.held(py)?, None).or_raise(py)?;
         let mut batches = Batches::new(documents, threads)?.by_threads();
+        let sets = StoredSets::new(&self.held(py)?, None).or_raise(py)?;
         let (mut found, mut rejected) = (Vec::new(), Vec::new());
         while let Some(batch) = batches.next()? {
             let first = found.len() as u64;
