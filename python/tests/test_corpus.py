@@ -241,13 +241,13 @@ def test_dedup_drops_documents_that_a_store_holds(containment: Any, tmp_path: Pa
             own, other = features[d.position], known[str(d.survivor_key)]
             assert d.held == len(own & other) / len(own) >= 1 - lost
             assert (d.is_exact, d.rule) == (True, "contained")
-        for r in found.rejected:
+        for r in found.rejected or []:
             other = known[str(r.candidate_key)] if r.candidate is None else features[r.candidate]
             own = features[r.position]
             assert r.held == len(own & other) / len(own) < 1 - lost
             assert (r.candidate is None) or found.kept[r.candidate]
         assert found.rejected or containment is None or lost > 0
-        assert rs.dedup(texts, lost=lost, against=store).rejected == []
+        assert rs.dedup(texts, lost=lost, against=store).rejected is None
     plain = rs.Store.create(tmp_path / "p.rsm", rs.Schema(text=text, minhash=minhash))
     with pytest.raises(ValueError, match="against: found a store of signatures"):
         rs.dedup(texts, lost=0.0, against=plain)
@@ -264,6 +264,17 @@ def test_dedup_lists_the_candidates_it_rejected(schema: rs.Schema, policy: Any) 
         assert r.candidate is not None and found.kept[r.candidate]
         own, kept = features[r.position], features[r.candidate]
         assert r.similarity == len(own & kept) / len(own | kept) < 0.7
+    reviews = [found.review(0.7, pairs=pairs, within=0.3) for pairs in (3, 3, 1_000)]
+    assert reviews[0] == reviews[1]
+    assert (len(reviews[0].dropped), len(reviews[0].kept_apart)) == (2, 1)
+    near = [d for d in found.duplicates if d.similarity is not None and abs(d.similarity - 0.7) < 0.3]
+    assert sorted(reviews[2].dropped, key=lambda d: d.position) == near
+    assert reviews[2].dropped_pairs == len(near) and reviews[2].kept_apart_pairs == len(reviews[2].kept_apart)
+    assert all(pair in found.rejected for pair in reviews[2].kept_apart)
+    lost = found.review(0.2, by="lost", pairs=1_000, within=0.15)
+    assert lost.dropped == [] or all(d.held is not None and abs(0.8 - d.held) < 0.15 for d in lost.dropped)
+    with pytest.raises(ValueError, match="^rejected: found a result without it"):
+        rs.dedup(documents, schema).review(0.7)
     wrong: Any
     for wrong in ({"policy": "cluster"}, {"exact": False}, {"budget": 3}):
         with pytest.raises(ValueError, match="^rejected: "):

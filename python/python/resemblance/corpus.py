@@ -26,9 +26,10 @@ import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date, timezone
 from decimal import Decimal
+from hashlib import blake2b
 from itertools import chain, islice
 from numbers import Integral, Real
 from pathlib import Path
@@ -77,6 +78,7 @@ __all__ = [
 ]
 
 _T = TypeVar("_T")
+_Pair = TypeVar("_Pair", "Duplicate", "Rejected")
 _Callback = Callable[[Progress], object]
 _Nulls = Literal["refuse", "skip"]
 # What a table raises whose columns Arrow's interface does not have, such as objects of several types and integers of
@@ -532,17 +534,30 @@ class Rejected:
 
 
 @dataclass(frozen=True)
+class Review:
+    """Pairs around a bound for a person to judge, and the numbers of pairs that they were chosen from:
+    `dropped` of `dropped_pairs`, and `kept_apart` of `kept_apart_pairs`.
+    """
+
+    dropped: list[Duplicate]
+    kept_apart: list[Rejected]
+    dropped_pairs: int
+    kept_apart_pairs: int
+
+
+@dataclass(frozen=True)
 class Dedup:
     """A corpus without its near-duplicates: `kept` has `True` for each document that is kept, and
     `False` for those that are dropped and those without a text. With a budget, `budget_exceeded`
     documents were compared with only some of their candidates, so some of their near-duplicates may
-    remain. `rejected` has the candidates that were compared and kept apart, if they were asked for.
+    remain. `rejected` has the candidates that were compared and kept apart; it is `None` unless they
+    were asked for.
     """
 
     kept: NDArray[np.bool_]
     duplicates: list[Duplicate]
     budget_exceeded: int = 0
-    rejected: list[Rejected] = field(default_factory=list)
+    rejected: list[Rejected] | None = None
 
     @property
     def positions(self) -> NDArray[np.int64]:
@@ -556,6 +571,47 @@ class Dedup:
         if len(documents) != len(self.kept):
             raise ValueError(f"documents: found {len(documents)}, expected {len(self.kept)}")
         return [document for document, kept in zip(several("documents", documents), self.kept) if kept]
+
+    def review(
+        self,
+        bound: float,
+        *,
+        by: Literal["similarity", "lost"] = "similarity",
+        pairs: int = 20,
+        within: float = 0.05,
+        seed: int = 0,
+    ) -> Review:
+        """Returns pairs around a bound for a person to judge: the similarity, or the share of features
+        that a dropped document would lose, is less than `within` away from `bound`. Half of the pairs
+        were dropped and half kept apart, so `rejected=True` must have been given. They are chosen by
+        hashes of `seed` and the positions, so the same documents always give the same pairs.
+
+        >>> found = dedup(texts, rejected=True)
+        >>> for pair in found.review(0.8).kept_apart:
+        ...     print(texts[pair.position], texts[pair.candidate], pair.similarity)
+        """
+        if self.rejected is None:
+            raise ValueError("rejected: found a result without it, expected one of dedup(..., rejected=True)")
+
+        def value(pair: Duplicate | Rejected) -> float | None:
+            held = None if pair.held is None else 1 - pair.held
+            return held if by == "lost" else pair.similarity
+
+        def near(all_pairs: Sequence[_Pair]) -> list[_Pair]:
+            values = [(pair, value(pair)) for pair in all_pairs]
+            return [pair for pair, at in values if at is not None and abs(at - bound) < within]
+
+        def place(pair: Duplicate | Rejected) -> bytes:
+            other = pair.survivor if isinstance(pair, Duplicate) else pair.candidate
+            return blake2b(repr((seed, pair.position, other)).encode()).digest()
+
+        dropped, apart = near(self.duplicates), near(self.rejected)
+        return Review(
+            sorted(dropped, key=place)[: (pairs + 1) // 2],
+            sorted(apart, key=place)[: pairs // 2],
+            len(dropped),
+            len(apart),
+        )
 
     def to_arrow(self) -> Any:
         """Returns the duplicates as a pyarrow table with a row for each and the fields of `Duplicate`
@@ -867,7 +923,8 @@ class _Unknown:
         mask = np.ones(self.count, dtype=np.bool_)
         mask[[duplicate.position for duplicate in self.duplicates]] = False
         mask[self.missing] = False
-        return Dedup(mask, self.duplicates, budget_exceeded, self.rejected)
+        rejected = self.rejected if self._lists_rejected else None
+        return Dedup(mask, self.duplicates, budget_exceeded, rejected)
 
 
 def _keep_rule(keep: Any, documents: int, positions: list[int]) -> Any:
