@@ -369,7 +369,7 @@ def test_the_rule_that_says_which_stays_as_the_tool_applies_it(
         expected = run_tool("dedup", file, "--keep", rule, "--policy", policy, *printed, *bounds)
         stays = result.frame.orderBy("place").collect()
         assert [row["line"] for row in stays] == expected.decode().splitlines()
-        told = [line.rpartition("\t")[0] for line in report.read_text().splitlines()]
+        told = ["\t".join(line.split("\t")[:3]) for line in report.read_text().splitlines()]
         assert sorted(lines(result)) == sorted(told) and len(told) > 30
         # Another rule keeps others.
         own = rs.dedup([row["text"] for row in read.orderBy("place").collect()], SCHEMA, policy=policy)
@@ -397,7 +397,7 @@ def test_new_files_against_shards_as_the_tool_does_it(spark: SparkSession, tmp_p
     result.save_rows(str(tmp_path / "lines"))
     assert parts(tmp_path / "lines") == expected
     result.save_lines(str(tmp_path / "report"))
-    told = [line.rpartition(b"\t")[0] for line in report.read_bytes().splitlines()]
+    told = [b"\t".join(line.split(b"\t")[:3]) for line in report.read_bytes().splitlines()]
     assert parts(tmp_path / "report").splitlines() == told and len(told) > 10
     run_tool("add", one, new, "--if-new", "-q")
     subprocess.run([*job, "add", str(new), *work, "--shards", shards, "-o", more, "--if-new"], check=True)
