@@ -18,20 +18,6 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct DocumentId(u64);
 
-impl DocumentId {
-    /// Creates the id with this number.
-    #[must_use]
-    pub const fn new(number: u64) -> Self {
-        Self(number)
-    }
-
-    /// Returns the number.
-    #[must_use]
-    pub const fn get(self) -> u64 {
-        self.0
-    }
-}
-
 /// The number that a store gives a cluster that it keeps.
 ///
 /// Numbers start at 0 and are never reused. A cluster that is united with a larger one gets the
@@ -45,28 +31,29 @@ impl DocumentId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ClusterId(u64);
 
-impl ClusterId {
-    /// Creates the id with this number.
-    #[must_use]
-    pub const fn new(number: u64) -> Self {
-        Self(number)
-    }
+/// Makes and shows the ids of a type.
+macro_rules! numbered {
+    ($($id:ident)+) => {$(
+        impl $id {
+            /// Creates the id with this number.
+            #[must_use]
+            pub const fn new(number: u64) -> Self {
+                Self(number)
+            }
 
-    /// Returns the number.
-    #[must_use]
-    pub const fn get(self) -> u64 {
-        self.0
-    }
+            /// Returns the number.
+            #[must_use]
+            pub const fn get(self) -> u64 {
+                self.0
+            }
+        }
+
+        impl fmt::Display for $id {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+    )+};
 }
 
-impl fmt::Display for ClusterId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl fmt::Display for DocumentId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
+numbered! { DocumentId ClusterId }

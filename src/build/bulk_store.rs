@@ -160,7 +160,11 @@ impl BulkStore {
                 append_rows(&write, PAYLOADS, &mut payloads)?;
                 let sets = rows.iter();
                 let mut sets = sets.filter_map(|(id, rows)| Some((*id, rows.set.as_deref()?)));
-                append_sets(&write, &mut sets)
+                let found = append_sets(&write, &mut sets)?;
+                let has_sets = store.context.schema.has_sets();
+                let expected = if has_sets { rows.len() } else { 0 };
+                invariant!(found == expected, "{found} sets, expected {expected}");
+                Ok(())
             });
             result.map(|()| rows)
         })?);

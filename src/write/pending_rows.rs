@@ -234,26 +234,31 @@ impl<'t> SetWriter<'t> {
 /// Writes a chunk, unless it is empty.
 fn write_chunk(sets: &mut RowsOf<'_>, chunk: &SetChunk) -> Result<()> {
     if !chunk.bytes.is_empty() {
-        let bytes = chunk.bytes.as_slice();
-        sets.insert(chunk.first_id, bytes).engine()?;
+        let (first_id, bytes) = (chunk.first_id, chunk.bytes.as_slice());
+        let old = sets.insert(first_id, bytes).engine()?;
+        invariant!(old.is_none(), "document {first_id} has two chunks of sets");
     }
     Ok(())
 }
 
-/// Appends the sealed sets of documents with ascending ids, all above those that the table has.
+/// Appends the sealed sets of documents with ascending ids, all above those that the table has, and
+/// returns their number.
 pub(crate) fn append_sets(
     write: &WriteTransaction,
     sets: &mut dyn Iterator<Item = (u64, &[u8])>,
-) -> Result<()> {
+) -> Result<usize> {
     // A store without exact sets has no such table.
     let Some(first) = sets.next() else {
-        return Ok(());
+        return Ok(0);
     };
     let mut writer = SetWriter::open(write)?;
+    let mut count = 0;
     for (id, set) in once(first).chain(sets) {
         writer.push(id, set)?;
+        count += 1;
     }
-    writer.finish()
+    writer.finish()?;
+    Ok(count)
 }
 
 /// Removes the first of these sets, and the others that are in the same chunk. Returns the ids of the rest.

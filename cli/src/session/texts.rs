@@ -101,12 +101,14 @@ pub(crate) fn read_numbered_texts(
         return Ok(texts);
     }
     let work = move |document: &CorpusDocument<'_>| {
-        let text = document.content.text();
-        let text = text.filter(|text| text.len() <= max_bytes && wanted.contains(&document.number));
-        Ok(text.map(str::to_owned))
+        let is_wanted = wanted.contains(&document.number);
+        let text = document.content.text().filter(|_| is_wanted);
+        Ok(text
+            .filter(|text| text.len() <= max_bytes)
+            .map(str::to_owned))
     };
-    let context = context.repeated();
-    let mut documents = CorpusDocuments::start(&context, "reading texts", corpus, 0, work);
+    let repeated = context.repeated();
+    let mut documents = CorpusDocuments::start(&repeated, "reading texts", corpus, 0, work);
     while let Some(read) = documents.next()? {
         // What cannot be read was skipped before.
         if let Ok(document) = read.document

@@ -26,7 +26,7 @@ use crate::session::{
     Context, CorpusDocuments, DOCUMENTS_TOGETHER, DocumentTally, MAX_HELD_BYTES, ReadDocument,
     WorkedDocument, change_store, read_stored_features, resolve_corpus_to_store, spool_sources,
 };
-use resemblance_corpus::{ContentRule, Corpus, CorpusSource, ReadTotals, SourceKind};
+use resemblance_corpus::{ContentRule, Corpus, ReadTotals, SourceKind};
 
 /// Add the documents of a corpus to a store
 ///
@@ -116,31 +116,14 @@ impl AddArguments {
         self.atomic || self.outputs.are_given() && !self.is_live()
     }
 
-    /// Returns true if added documents are written to standard output with each commit.
-    fn is_live(&self) -> bool {
-        let has_commits = self.commit_every.is_some() || self.commit_interval.is_some();
-        has_commits && self.outputs.is_standard_output()
+    /// Returns true if the time of commits was chosen.
+    fn has_commits(&self) -> bool {
+        self.commit_every.is_some() || self.commit_interval.is_some()
     }
 
-    /// An error if commits were asked for with files that are complete only at the end.
-    fn must_be_live(&self, corpus: &Corpus) -> Result<()> {
-        if !self.is_live() {
-            let has_commits = self.commit_every.is_some() || self.commit_interval.is_some();
-            return match has_commits && self.outputs.are_given() {
-                true => Err(Failure::usage(
-                    "--commit-every and --commit-interval go with -o - alone, not with files",
-                )),
-                false => Ok(()),
-            };
-        }
-        let is_other = |source: &&CorpusSource| source.kind != SourceKind::Lines;
-        match corpus.sources.iter().find(is_other) {
-            Some(source) => Err(Failure::usage(format!(
-                "{}: -o - with --commit-every or --commit-interval writes JSON Lines only",
-                source.name().display()
-            ))),
-            None => Ok(()),
-        }
+    /// Returns true if added documents are written to standard output with each commit.
+    fn is_live(&self) -> bool {
+        self.has_commits() && self.outputs.is_standard_output()
     }
 
     fn bounds(&self) -> BoundOptions {
@@ -153,7 +136,12 @@ impl AddArguments {
 
 pub(crate) fn add(context: &Context, arguments: &AddArguments) -> Result<Outcome> {
     let outputs = &arguments.outputs;
-    outputs.must_be_free(context, &arguments.corpus, &arguments.options)?;
+    outputs.must_be_free(
+        context,
+        &arguments.corpus,
+        &arguments.options,
+        arguments.has_commits(),
+    )?;
     let mut options = context.store_options.clone();
     if let Some(budget) = arguments.budget {
         options = options.probe_budget(budget.get());
@@ -189,7 +177,6 @@ fn add_to(context: &Context, arguments: &AddArguments, store: &Store) -> Result<
         .as_ref()
         .map(|name| AdditionVerdicts::open(context, name, &mut corpus, store))
         .transpose()?;
-    arguments.must_be_live(&corpus)?;
     let outputs = match arguments.is_live() {
         true => None,
         false => AdditionFiles::open(

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use resemblance::Schema;
-use resemblance_corpus::{Corpus, ReadTotals};
+use resemblance_corpus::{Corpus, CorpusSource, ReadTotals, SourceKind};
 
 use super::dedup::{DedupFiles, DedupPaths};
 use crate::failure::{Failure, Result};
@@ -91,19 +91,35 @@ impl AddOutputOptions {
 }
 
 impl AddOutputOptions {
-    /// Returns an error if the documents of a corpus cannot be written as requested. Called before
-    /// the store is opened, so that a refused command does not change it.
+    /// Returns an error if the documents of a corpus cannot be written as requested, with commits in
+    /// between if it `has_commits`. Called before the store is opened, so that a refused command does
+    /// not change it.
     pub(super) fn must_be_free(
         &self,
         context: &Context,
         inputs: &[PathBuf],
         options: &CorpusOptions,
+        has_commits: bool,
     ) -> Result<()> {
         self.must_have_effect()?;
         if !self.are_given() {
             return Ok(());
         }
+        if has_commits && !self.is_standard_output() {
+            return Err(Failure::usage(
+                "--commit-every and --commit-interval go with -o - alone, not with files",
+            ));
+        }
         let corpus = resolve(context, inputs, context.corpus_settings(options)?)?;
+        let is_other = |source: &&CorpusSource| source.kind != SourceKind::Lines;
+        if let Some(source) = corpus.sources.iter().find(is_other)
+            && has_commits
+        {
+            return Err(Failure::usage(format!(
+                "{}: -o - with --commit-every or --commit-interval writes JSON Lines only",
+                source.name().display()
+            )));
+        }
         self.targets(&self.paths(inputs), &corpus)?;
         match &self.report {
             Some(path) if path.as_os_str() != "-" => must_be_free(path, self.force),

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Args};
+use resemblance::invariant::OrBug;
 use resemblance::{ClusterId, Snapshot};
 
 use crate::failure::{Outcome, Result};
@@ -66,30 +67,34 @@ pub(crate) fn cluster(context: &Context, arguments: &ClusterArguments) -> Result
         Column::of("key", ColumnKind::Document),
     ];
     let mut results = Results::new(arguments.format.layout(), columns)?;
-    let mut now = None;
-    for member in cluster.map_or(Ok(Vec::new()), |id| snapshot.members(id))? {
+    let members = match cluster {
+        Some(id) => snapshot.members(id)?,
+        None => Vec::new(),
+    };
+    // A former id leads to the same members as the present one.
+    let now = match members.first() {
+        Some(first) => snapshot.cluster_of_id(*first)?,
+        None => None,
+    };
+    for member in &members {
         context.interrupt.check()?;
-        // A former id leads to the same members as the present one.
-        let id = match now {
-            Some(id) => id,
-            None => *now.insert(snapshot.cluster_of_id(member)?),
-        };
+        let id = now.or_bug("a member of a cluster that is in none")?;
         results.row(&[
-            Value::Stamp(id.map_or(0, ClusterId::get)),
+            Value::Stamp(id.get()),
             Value::Document {
                 id: member.get(),
-                key: snapshot.key(member)?.as_deref(),
+                key: snapshot.key(*member)?.as_deref(),
             },
         ])?;
     }
     results.finish()?;
-    if now.is_none() {
+    if members.is_empty() {
         context.note(match cluster {
             Some(id) => format!("no document is in cluster {id}"),
             None => "the document is in no cluster".into(),
         });
     }
-    Ok(Outcome::found(now.is_some()))
+    Ok(Outcome::found(!members.is_empty()))
 }
 
 fn list_largest(snapshot: &Snapshot, count: usize, format: &FormatOptions) -> Result<Outcome> {

@@ -28,3 +28,19 @@ fn a_build_without_sqlite_says_which_one_reads_it() {
         ]);
     }
 }
+
+#[cfg(not(feature = "warc"))]
+#[test]
+fn a_build_without_warc_says_which_one_reads_it() {
+    let folder = crate::support::Folder::new();
+    let record = "WARC/1.0\r\nWARC-Type: conversion\r\n";
+    folder.write("in/c.any", record);
+    folder.write("in/d.warc", record);
+    for corpus in ["in/c.any", "in/d.warc", "in"] {
+        folder.run(&["pairs", corpus]).expect(3).says(&[
+            "WARC",
+            "requires the feature `warc`",
+            "--features warc",
+        ]);
+    }
+}

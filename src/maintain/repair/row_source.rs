@@ -1,6 +1,7 @@
 //! Reads the rows of `documents`, `payloads` or `sets` one by one, ascending by id.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::OccupiedEntry;
 
 use crate::engine::{LeafPage, PageFile, Tree, Walk};
 use crate::format::ChunkSets;
@@ -108,10 +109,9 @@ impl RowVersions {
         pages: &PageFile,
         losses: &mut LossReport,
     ) -> Vec<ReadRow> {
-        match self.next_id(pages, losses) {
-            Some(next) if next == id => self.ahead.remove(&id).unwrap_or_default(),
-            _ => Vec::new(),
-        }
+        let is_next = self.next_id(pages, losses) == Some(id);
+        let rows = self.ahead.first_entry().filter(|_| is_next);
+        rows.map_or_else(Vec::new, OccupiedEntry::remove)
     }
 }
 

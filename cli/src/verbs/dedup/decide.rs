@@ -763,8 +763,8 @@ impl KnownDocuments {
 
     /// Finds the documents whose features one of the store has, all but the share that may be lost.
     fn find_holders(&self, documents: &mut [SketchedDocument], max_lost: f64) -> Result<()> {
-        let sets = self.sets.as_ref();
-        let sets = sets.ok_or_else(|| bug("no sets to compare with"))?;
+        let known_sets = self.sets.as_ref();
+        let sets = known_sets.ok_or_else(|| bug("no sets to compare with"))?;
         let batch: Vec<_> = documents.iter().map(|it| &it.sketched).collect();
         let answer = sets.holders(&batch, max_lost)?;
         for (document, found) in documents.iter_mut().zip(answer.found) {
