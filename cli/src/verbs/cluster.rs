@@ -7,7 +7,7 @@ use clap::{ArgGroup, Args};
 use resemblance::invariant::OrBug;
 use resemblance::{ClusterId, Snapshot};
 
-use crate::failure::{Outcome, Result};
+use crate::failure::{Failure, Outcome, Result};
 use crate::options::{FormatOptions, parse_key};
 use crate::output::{Column, ColumnKind, Results, Value, escape};
 use crate::session::{Context, find_document, open_to_read};
@@ -47,6 +47,11 @@ pub(crate) struct ClusterArguments {
 
 pub(crate) fn cluster(context: &Context, arguments: &ClusterArguments) -> Result<Outcome> {
     let snapshot = open_to_read(context, &arguments.store)?.snapshot()?;
+    if snapshot.schema().clusters().is_none() {
+        let message = format!("{} keeps no clusters", arguments.store.display());
+        let advice = "create a store with --clusters, and import an export of this one into it";
+        return Err(Failure::usage(message).with_note(advice));
+    }
     if let Some(count) = arguments.largest {
         return list_largest(&snapshot, count, &arguments.format);
     }
@@ -62,15 +67,15 @@ pub(crate) fn cluster(context: &Context, arguments: &ClusterArguments) -> Result
         }
         (None, id) => id.map(ClusterId::new),
     };
+    let members = match cluster {
+        Some(id) => snapshot.members(id)?,
+        None => Vec::new(),
+    };
     let columns = vec![
         Column::of("cluster", ColumnKind::Count),
         Column::of("key", ColumnKind::Document),
     ];
     let mut results = Results::new(arguments.format.layout(), columns)?;
-    let members = match cluster {
-        Some(id) => snapshot.members(id)?,
-        None => Vec::new(),
-    };
     // A former id leads to the same members as the present one.
     let now = match members.first() {
         Some(first) => snapshot.cluster_of_id(*first)?,
