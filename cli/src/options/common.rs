@@ -17,7 +17,8 @@ use crate::output::escape::{self, PrintedKey};
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Common options")]
 pub(crate) struct CommonOptions {
-    /// Cache of the store, such as 64M or 2G [default: a quarter of --memory, at least 64M]
+    /// Cache of the store, such as 64M or 2G; build, reband and repair sort in what it leaves of --memory, and in half of
+    /// that at least [default: a quarter of --memory, at least 16M]
     #[arg(long, global = true, value_name = "SIZE", value_parser = parse_size)]
     #[arg(env = "RESEMBLANCE_CACHE", hide_env = true)]
     pub(crate) cache: Option<u64>,

@@ -204,7 +204,7 @@ impl<'c, S: DocumentSink> Building<'c, S> {
 pub(crate) fn bulk_options(context: &Context) -> BulkOptions {
     let mut options = BulkOptions::new()
         .store(context.store_options.clone())
-        .memory_bytes(context.memory_bytes);
+        .memory_bytes(context.sorting_bytes);
     // one of them inserts
     if let Some(threads) = NonZeroUsize::new(context.threads.saturating_sub(1).max(1)) {
         options = options.threads(threads);

@@ -23,6 +23,8 @@ pub(crate) struct Context {
     pub(crate) interrupt: Interrupt,
     pub(crate) threads: usize,
     pub(crate) memory_bytes: u64,
+    /// The memory in which the postings of a store are sorted: what its cache leaves of the whole, and at least half.
+    pub(crate) sorting_bytes: u64,
     is_memory_given: bool,
     /// A corpus may be read several times.
     has_printed_memory: AtomicBool,
@@ -92,8 +94,7 @@ fn limits_of_process(root: &Path) -> Vec<u64> {
     limits
 }
 
-/// The divisor of a store's cache, which is additional: this part of a job's memory, with a
-/// minimum.
+/// The divisor of a store's cache: this part of a job's memory, with a minimum.
 const CACHE_SHARES: u64 = 4;
 const MIN_CACHE_BYTES: u64 = 16 << 20;
 
@@ -103,7 +104,7 @@ const LARGE_CORPUS_BYTES: u64 = 64 << 20;
 /// How the memory of a job is shared out.
 const SHARES: u64 = 8;
 
-/// Returns the size of a store's cache beside a job with this memory.
+/// Returns the size of a store's cache in a job with this memory.
 fn cache_share(memory_bytes: u64) -> u64 {
     (memory_bytes / CACHE_SHARES).max(MIN_CACHE_BYTES)
 }
@@ -250,8 +251,9 @@ impl Context {
     pub(crate) fn new(options: &CommonOptions, interrupt: Interrupt) -> Self {
         let available = || std::thread::available_parallelism().map_or(1, usize::from);
         let memory_bytes = options.memory.unwrap_or_else(share_of_machine);
+        let cache_bytes = options.cache.unwrap_or(cache_share(memory_bytes));
         let mut store_options = StoreOptions::new()
-            .cache_bytes(options.cache.unwrap_or(cache_share(memory_bytes)))
+            .cache_bytes(cache_bytes)
             .wait(options.wait);
         if options.no_lock {
             store_options = store_options.without_lock();
@@ -265,6 +267,9 @@ impl Context {
             interrupt,
             threads: options.threads.unwrap_or_else(available),
             memory_bytes,
+            sorting_bytes: memory_bytes
+                .saturating_sub(cache_bytes)
+                .max(memory_bytes / 2),
             is_memory_given: options.memory.is_some(),
             has_printed_memory: AtomicBool::default(),
             temp_dir: options.temp_dir.clone().unwrap_or_else(std::env::temp_dir),
