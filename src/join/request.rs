@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::Result;
-use crate::invariant::OrBug;
+use crate::invariant::{OrBug, invariant};
 use crate::join::clusters::Clusters;
 use crate::join::estimate::{JoinEstimate, estimate};
 use crate::join::pairs::Pairs;
@@ -42,6 +42,8 @@ pub struct Join<'a, A> {
     pub(super) source: Arc<dyn JoinSource>,
     pub(super) options: SearchOptions,
     filter: Option<Filter<'a>>,
+    /// Documents that pass the filter and take no part all the same.
+    left_out: Vec<DocumentId>,
     pub(super) verify: Option<Arc<PairSimilarity>>,
     on_progress: Option<Box<OnProgress<'a>>>,
     answer: PhantomData<fn() -> A>,
@@ -54,9 +56,9 @@ pub struct Join<'a, A> {
 /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?;
 /// # let store = Store::in_memory(schema)?;
 /// store.insert("a", &store.sketch_text("some text or other")?)?;
-/// let documents = store.snapshot()?.pairs().documents();
-/// for id in documents.ids()? {
-///     let record = documents.get_id(id)?.expect("it is joined");
+/// let join = store.snapshot()?.pairs();
+/// for id in join.ids()? {
+///     let record = join.documents().get_id(id)?.expect("it is joined");
 ///     assert_eq!(record.key(), Some(&b"a"[..]));
 /// }
 /// # Ok::<(), resemblance::Error>(())
@@ -94,15 +96,6 @@ impl JoinedDocuments {
     pub fn schema(&self) -> &Schema {
         &self.0.context().schema
     }
-
-    /// Returns the ids of all documents, ascending.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Corrupt`] and [`Error::Io`] if the file cannot be read.
-    pub fn ids(&self) -> Result<Vec<DocumentId>> {
-        Ok(self.0.live()?.ids().map(DocumentId::new).collect())
-    }
 }
 
 type OnProgress<'a> = dyn FnMut(Progress) -> ControlFlow<()> + Send + 'a;
@@ -123,6 +116,7 @@ impl<'a, A> Join<'a, A> {
             source,
             options: SearchOptions::default(),
             filter: None,
+            left_out: Vec::new(),
             verify: None,
             on_progress: None,
             answer: PhantomData,
@@ -136,12 +130,41 @@ impl<'a, A> Join<'a, A> {
     /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
     /// let id = store.insert("a", &store.sketch_text("some text or other")?)?;
     /// let documents = store.snapshot()?.pairs().documents();
-    /// assert_eq!(documents.ids()?, [id]);
     /// assert_eq!(documents.get_id(id)?.unwrap().key(), Some(&b"a"[..]));
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     pub fn documents(&self) -> JoinedDocuments {
         JoinedDocuments(Arc::clone(&self.source))
+    }
+
+    /// Returns the ids of the documents that take part, ascending: those that pass the filter.
+    ///
+    /// ```
+    /// # use resemblance::{Document, Filter, MinHash, Schema, Store, Text};
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
+    /// # let page = store.sketch_text("some text or other")?;
+    /// let old = store.insert(Document::new("a").stamp(1), &page)?;
+    /// let new = store.insert(Document::new("b").stamp(2), &page)?;
+    /// let snapshot = store.snapshot()?;
+    /// assert_eq!(snapshot.pairs().ids()?, [old, new]);
+    /// assert_eq!(snapshot.pairs().filter(Filter::all().newer_than(2)).ids()?, [new]);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Corrupt`] and [`Error::Io`] if the file cannot be read.
+    pub fn ids(&self) -> Result<Vec<DocumentId>> {
+        let (live, hidden) = (self.source.live()?, self.hidden()?);
+        let joined = live.ids().filter(|id| !hidden.contains(*id));
+        Ok(joined.map(DocumentId::new).collect())
+    }
+
+    /// Leaves out some of the documents that take part.
+    #[doc(hidden)]
+    pub fn without(mut self, ids: impl Iterator<Item = DocumentId>) -> Self {
+        self.left_out.extend(ids);
+        self
     }
 
     /// Returns the bounds that were set.
@@ -387,10 +410,18 @@ impl<'a, A> Join<'a, A> {
     /// Returns the documents that take no part.
     fn hidden(&self) -> Result<Tombstones> {
         let source = &self.source;
-        gated(self.filter.as_ref(), |gate| match gate {
+        let mut hidden = gated(self.filter.as_ref(), |gate| match gate {
             Some(gate) => source.context().run_checked(|| source.hidden(gate)),
             None => Ok(Tombstones::default()),
-        })
+        })?;
+        for id in &self.left_out {
+            invariant!(
+                !hidden.contains(id.get()),
+                "document {id} is left out twice"
+            );
+            hidden.insert(id.get());
+        }
+        Ok(hidden)
     }
 }
 
@@ -466,6 +497,7 @@ impl<'a> Join<'a, Clusters> {
             source: self.source,
             options: self.options,
             filter: self.filter,
+            left_out: self.left_out,
             verify: self.verify,
             on_progress: None,
             answer: PhantomData,

@@ -8,6 +8,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use resemblance::invariant::{OrBug, bug};
 use resemblance::search::LeftOut;
 use resemblance::{Bounds, Collected};
+use resemblance_corpus::dedup::EqualDocuments;
 use resemblance_corpus::verification::{FeatureSets, verify_exact};
 use resemblance_eval::report::{
     ClusterFigures, DropOrder, DroppedDocuments, DroppedSample, Findings, Likeness, MAX_TEXT_BYTES,
@@ -237,11 +238,15 @@ fn find_pairs(
     let mut bands = PairBands::new(subject.collected.schema(), arguments.samples);
     let features = subject.features.clone();
     context.interrupt.while_working(&mut progress, move || {
-        let mut pairs = verify_exact(join, features).run()?;
+        let equal = EqualDocuments::find(&join, features.as_deref())?;
+        let mut pairs = verify_exact(equal.join_two_of_each(join), features).run()?;
         while let Some(pair) = pairs.next() {
             let pair = pair?;
             joining.add_pair(pairs.lanes_read());
-            bands.add(&pair)?;
+            let weight = equal.weight(&pair);
+            if weight > 0 {
+                bands.add(&pair, weight)?;
+            }
         }
         Ok((bands, pairs.left_out()))
     })

@@ -14,7 +14,6 @@ use std::ops::Range;
 use resemblance::exact::shared_from;
 use resemblance::invariant::{OrBug, at, at_mut};
 use resemblance::schema::EmptyDocuments;
-use resemblance::search::JoinedDocuments;
 use resemblance::{DocumentId, Error, Phase, Result, Watch, in_shares};
 
 use crate::dedup::in_order::{Decided, DroppedDocument};
@@ -48,12 +47,12 @@ impl HolderRule<'_> {
     /// Decides on all documents.
     pub(super) fn decide(
         &self,
-        source: &JoinedDocuments,
+        mut ids: Vec<DocumentId>,
+        empty: EmptyDocuments,
         features: &FeatureSets,
         watch: &mut Watch<'_>,
     ) -> Result<Decided> {
         check_lost(self.max_lost)?;
-        let mut ids = source.ids()?;
         ids.sort_unstable_by(|a, b| self.preference.compare(*a, *b));
         let mut search = HolderSearch {
             rule: *self,
@@ -62,7 +61,7 @@ impl HolderRule<'_> {
             counters: Counters::default(),
         };
         search.read(ids)?;
-        search.join_equal(source.schema().empty_documents())?;
+        search.join_equal(empty)?;
         let mut rejected = Vec::new();
         let edges = search.edges(&mut rejected, watch)?;
         search.choose(&edges, &rejected)

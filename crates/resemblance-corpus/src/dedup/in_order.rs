@@ -7,9 +7,10 @@ use resemblance::search::{JoinedDocuments, LeftOut};
 use resemblance::{Bounds, Document, DocumentId, Error, Join, Pairs, Phase, Result, Watch};
 
 use crate::dedup::deduplicator::Deduplicator;
+use crate::dedup::equal_documents::EqualDocuments;
 use crate::dedup::evidence::ComparedCandidate;
 use crate::dedup::policy::Preference;
-use crate::verification::{FeatureSets, SketchedText};
+use crate::verification::{FeatureSets, SketchedText, verify_exact};
 
 /// The number of documents that are decided together.
 const DECIDED_TOGETHER: usize = 4_096;
@@ -34,6 +35,7 @@ pub(super) struct Decided {
 /// Decides on documents in an order.
 pub(super) struct InOrder<'f> {
     source: JoinedDocuments,
+    ids: Vec<DocumentId>,
     bounds: Bounds,
     deduplicator: Deduplicator,
     features: Option<&'f FeatureSets>,
@@ -61,6 +63,7 @@ impl<'f> InOrder<'f> {
         }
         Ok(Self {
             source: join.documents(),
+            ids: join.ids()?,
             bounds: join.given_bounds(),
             deduplicator,
             features,
@@ -78,7 +81,7 @@ impl<'f> InOrder<'f> {
             let index = usize::try_from(id.get()).ok();
             index.and_then(|index| neighbours.get(index)).unwrap_or(&0)
         };
-        let mut ids = self.source.ids()?;
+        let mut ids = std::mem::take(&mut self.ids);
         ids.sort_unstable_by(|a, b| {
             let by_count = count(b).cmp(count(a));
             by_count.then_with(|| preference.compare(*a, *b))
@@ -171,14 +174,16 @@ impl<'f> InOrder<'f> {
 /// Counts the neighbours of each document, at the index of its id, and the comparisons that were
 /// left out.
 pub(super) fn count_neighbours(
-    mut pairs: Pairs,
+    join: Join<'_, Pairs>,
+    features: Option<Arc<FeatureSets>>,
     watch: &mut Watch<'_>,
 ) -> Result<(Vec<u32>, LeftOut)> {
+    let equal = EqualDocuments::find(&join, features.as_deref())?;
+    let mut pairs = verify_exact(equal.join_two_of_each(join), features).run()?;
     let mut counts: Vec<u32> = Vec::new();
     let mut lanes_read = 0;
     while let Some(pair) = pairs.next() {
-        let pair = pair?;
-        for id in [pair.a, pair.b] {
+        equal.for_each_neighbour(&pair?, |id, neighbours| {
             let index = usize::try_from(id.get())
                 .ok()
                 .or_bug("an id beyond memory")?;
@@ -186,8 +191,9 @@ pub(super) fn count_neighbours(
                 counts.resize(index + 1, 0);
             }
             let count = at_mut(&mut counts, index)?;
-            *count = count.saturating_add(1);
-        }
+            *count = count.saturating_add(u32::try_from(neighbours).unwrap_or(u32::MAX));
+            Ok(())
+        })?;
         if pairs.lanes_read().0 != lanes_read {
             lanes_read = pairs.lanes_read().0;
             pairs.report(watch)?;

@@ -9,6 +9,7 @@
 mod contained;
 mod deduplicator;
 mod duplicates;
+mod equal_documents;
 mod evidence;
 mod in_order;
 mod policy;
@@ -18,6 +19,7 @@ mod stored;
 
 pub use deduplicator::Deduplicator;
 pub use duplicates::{Duplicate, Duplicates, duplicates};
+pub use equal_documents::EqualDocuments;
 pub(crate) use evidence::RejectedCandidates;
 pub use evidence::{ComparedCandidate, DropRule, FeatureShares};
 pub use policy::{DedupPolicy, Preference};

@@ -104,17 +104,17 @@ impl PairBands {
         self.threshold.is_some()
     }
 
-    /// Counts a pair.
+    /// Counts a pair that represents `weight` pairs.
     ///
     /// # Errors
     ///
     /// Only [`Error::Bug`](resemblance::Error::Bug), if a different schema compared the pair.
-    pub fn add(&mut self, pair: &Pair) -> Result<()> {
-        self.pairs += 1;
+    pub fn add(&mut self, pair: &Pair, weight: u64) -> Result<()> {
+        self.pairs += weight;
         let (band, part) = self.place(pair)?;
-        *at_mut(&mut self.counts, part)? += 1;
+        *at_mut(&mut self.counts, part)? += weight;
         let band = at_mut(&mut self.bands, band)?;
-        band.pairs += 1;
+        band.pairs += weight;
         let ids = [pair.a.get().to_le_bytes(), pair.b.get().to_le_bytes()];
         let sample = SampledPair {
             a: pair.a,
