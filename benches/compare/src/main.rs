@@ -18,6 +18,7 @@ mod options;
 mod ours;
 mod outcome;
 mod packed;
+mod pair_of_stores;
 mod probe;
 mod process;
 mod race;
@@ -70,6 +71,8 @@ nearest  the ten nearest documents: recall, signatures read and time on the corp
          RESEMBLANCE_DATA, beside brute force and an LSH forest, and on --documents generated ones
 exact    bytes and time of the sets of exact stores beside kept texts, by size of text; insert_if_new
          and probes of an exact store beside an estimating one
+clusters insert into a store that keeps clusters beside insert_if_new into one that keeps none, and
+         the size of their tables
 kernels  hashes to MinHash values, by kernel and family, beside plain loops and bounds
 
 Each engine runs in a process of its own, in turns with the others, and is stopped between its
@@ -157,6 +160,7 @@ fn run_verb(verb: &str, options: &Options) -> Result<()> {
         "sketch" => sketch::run(options),
         "accuracy" => accuracy::run(options),
         "exact" => kept_sets::run(options),
+        "clusters" => pair_of_stores::run(options),
         "kernels" => kernels::run(),
         "nearest" => nearest::run(options),
         _ => Err(USAGE.into()),

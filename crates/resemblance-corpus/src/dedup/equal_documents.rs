@@ -174,7 +174,9 @@ mod tests {
     /// Creates a store with many equal texts, some of them empty, and their features.
     fn store(random: &mut Random) -> (Store, FeatureSets) {
         let empty = random.pick(&[EmptyDocuments::Alike, EmptyDocuments::Distinct]);
-        let minhash = MinHash::new(16).value_bits(random.pick(&[1, 16])).banding(8, 2);
+        let minhash = MinHash::new(16)
+            .value_bits(random.pick(&[1, 16]))
+            .banding(8, 2);
         let schema = Schema::builder()
             .text(Text::words(1))
             .empty_documents(empty);
