@@ -12,6 +12,8 @@ const ENDED: u8 = 0;
 const KEPT: u8 = 1;
 const KEPT_FROM_ANY: u8 = 2;
 const FORWARD: u8 = 3;
+/// The bits of a kind. The bits above are the number of bytes of the first number after it.
+const KIND_BITS: u32 = 2;
 
 /// How near the two documents of an edge are.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -75,55 +77,70 @@ impl Link {
     }
 }
 
+/// Appends the bytes of a number, lowest first, without zeros at the end.
+fn put_short(bytes: &mut Vec<u8>, number: u64) -> usize {
+    let used = 8 - number.leading_zeros() as usize / 8;
+    bytes.extend(number.to_le_bytes().iter().take(used));
+    used
+}
+
+/// Returns the number of such bytes.
+fn short(bytes: &[u8]) -> Option<u64> {
+    let mut padded = [0; 8];
+    padded.get_mut(..bytes.len())?.copy_from_slice(bytes);
+    (bytes.last() != Some(&0)).then(|| u64::from_le_bytes(padded))
+}
+
 /// Encodes the id that a member's cluster had when the member joined it.
 pub(crate) fn encode_member(document: u64, cluster: u64) -> Vec<u8> {
-    let mut bytes = cluster.to_le_bytes().to_vec();
+    let mut bytes = Vec::new();
+    put_short(&mut bytes, cluster);
     checksum::seal(MEMBERS, &document.to_be_bytes(), &mut bytes);
     bytes
 }
 
 pub(crate) fn decode_member(document: u64, row: &[u8]) -> Result<u64> {
     let key = document.to_be_bytes();
-    let mut bytes = checksum::open(MEMBERS, &key, row)?;
-    let cluster = take(&mut bytes).map(u64::from_le_bytes);
-    let cluster = cluster.filter(|_| bytes.is_empty());
+    let cluster = short(checksum::open(MEMBERS, &key, row)?);
     cluster.ok_or_else(|| unknown_layout(checksum::place(MEMBERS, &key), row))
 }
 
 impl ClusterRow {
     pub(crate) fn encode(&self, id: u64) -> Vec<u8> {
-        let (kind, numbers) = match *self {
-            Self::Ended => (ENDED, Vec::new()),
-            Self::Kept(kept) => (
-                if kept.is_oldest { KEPT } else { KEPT_FROM_ANY },
-                vec![kept.documents, kept.first],
-            ),
-            Self::Forward(to) => (FORWARD, vec![to]),
+        let (kind, first, last) = match *self {
+            Self::Ended => (ENDED, 0, 0),
+            Self::Kept(kept) if kept.is_oldest => (KEPT, kept.documents, kept.first),
+            Self::Kept(kept) => (KEPT_FROM_ANY, kept.documents, kept.first),
+            Self::Forward(to) => (FORWARD, 0, to),
         };
-        let mut bytes = vec![kind];
-        bytes.extend(numbers.into_iter().flat_map(u64::to_le_bytes));
+        let mut numbers = Vec::new();
+        let length = put_short(&mut numbers, first) as u8;
+        put_short(&mut numbers, last);
+        let mut bytes = vec![kind | length << KIND_BITS];
+        bytes.append(&mut numbers);
         checksum::seal(CLUSTERS, &id.to_be_bytes(), &mut bytes);
         bytes
     }
 
     pub(crate) fn decode(id: u64, row: &[u8]) -> Result<Self> {
         let key = id.to_be_bytes();
-        let mut bytes = checksum::open(CLUSTERS, &key, row)?;
-        let fields = |bytes: &mut &[u8]| {
-            let [kind] = take(bytes)?;
-            Some(match kind {
-                ENDED => Self::Ended,
-                KEPT | KEPT_FROM_ANY => Self::Kept(KeptCluster {
-                    documents: u64::from_le_bytes(take(bytes)?),
-                    first: u64::from_le_bytes(take(bytes)?),
+        let bytes = checksum::open(CLUSTERS, &key, row)?;
+        let fields = || {
+            let (kind, numbers) = bytes.split_first()?;
+            let (first, last) = numbers.split_at_checked((kind >> KIND_BITS).into())?;
+            let (first, last) = (short(first)?, short(last)?);
+            Some(match (kind & ((1 << KIND_BITS) - 1), first, last) {
+                (ENDED, 0, 0) => Self::Ended,
+                (kind @ (KEPT | KEPT_FROM_ANY), documents, first) => Self::Kept(KeptCluster {
+                    documents,
+                    first,
                     is_oldest: kind == KEPT,
                 }),
-                FORWARD => Self::Forward(u64::from_le_bytes(take(bytes)?)),
+                (FORWARD, 0, to) => Self::Forward(to),
                 _ => return None,
             })
         };
-        let found = fields(&mut bytes).filter(|_| bytes.is_empty());
-        found.ok_or_else(|| unknown_layout(checksum::place(CLUSTERS, &key), row))
+        fields().ok_or_else(|| unknown_layout(checksum::place(CLUSTERS, &key), row))
     }
 }
 
@@ -142,21 +159,25 @@ mod tests {
         let row = link.encode(&key);
         assert_eq!(Link::decode(&key, &row).unwrap(), link);
         checksum::assert_damage_is_named(&row, |row| Link::decode(&key, row));
-        let row = encode_member(5, 9);
-        assert_eq!(decode_member(5, &row).unwrap(), 9);
-        checksum::assert_damage_is_named(&row, |row| decode_member(5, row));
-        let kept = |is_oldest| {
+        for id in [0, 9, 256, u64::MAX] {
+            let row = encode_member(5, id);
+            assert_eq!(decode_member(5, &row).unwrap(), id);
+            checksum::assert_damage_is_named(&row, |row| decode_member(5, row));
+        }
+        let kept = |is_oldest, documents, first| {
             ClusterRow::Kept(KeptCluster {
-                documents: 2,
-                first: 11,
+                documents,
+                first,
                 is_oldest,
             })
         };
         for cluster in [
             ClusterRow::Ended,
-            kept(true),
-            kept(false),
-            ClusterRow::Forward(3),
+            kept(true, 2, 0),
+            kept(false, 256, u64::MAX),
+            kept(true, u64::MAX, 65_536),
+            ClusterRow::Forward(0),
+            ClusterRow::Forward(u64::MAX),
         ] {
             let row = cluster.encode(4);
             assert_eq!(ClusterRow::decode(4, &row).unwrap(), cluster);

@@ -9,6 +9,15 @@ fn number(key: &[u8]) -> u64 {
     u64::from_be_bytes(key.try_into().unwrap())
 }
 
+/// Reads a number without zeros at the end.
+fn short(bytes: &[u8]) -> u64 {
+    assert!(bytes.len() <= 8 && bytes.last() != Some(&0));
+    bytes
+        .iter()
+        .rev()
+        .fold(0, |all, byte| all << 8 | u64::from(*byte))
+}
+
 /// Reads the edges, each once, with the lower id first.
 fn edges(tables: &Tables) -> BTreeSet<(u64, u64)> {
     let forest = &tables["forest"];
@@ -36,23 +45,21 @@ pub(crate) fn read_clusters(tables: &Tables) -> BTreeMap<u64, BTreeSet<u64>> {
     for (expected, (key, value)) in (0..).zip(&tables["clusters"]) {
         let mut bytes = Bytes::open("clusters", key, value);
         assert_eq!(number(key), expected);
-        match bytes.u8() {
-            0 => {}
-            kind @ (1 | 2) => {
-                kept.insert(expected, (kind, bytes.u64(), bytes.u64()));
-            }
-            kind => {
-                assert_eq!(kind, 3);
-                forwards.insert(expected, bytes.u64());
+        let kind = bytes.u8();
+        let (documents, last) = bytes.rest().split_at(usize::from(kind / 4));
+        let (documents, last) = (short(documents), short(last));
+        match kind % 4 {
+            0 => assert_eq!((documents, last), (0, 0)),
+            kind @ (1 | 2) => _ = kept.insert(expected, (kind, documents, last)),
+            _ => {
+                assert_eq!(documents, 0);
+                forwards.insert(expected, last);
             }
         }
-        assert!(bytes.rest().is_empty());
     }
     let mut members: BTreeMap<u64, BTreeSet<u64>> = BTreeMap::new();
     for (key, value) in &tables["members"] {
-        let mut bytes = Bytes::open("members", key, value);
-        let mut cluster = bytes.u64();
-        assert!(bytes.rest().is_empty());
+        let mut cluster = short(Bytes::open("members", key, value).rest());
         while let Some(to) = forwards.get(&cluster) {
             cluster = *to;
         }
