@@ -21,7 +21,7 @@ pub(super) fn link_clusters(
 ) -> Result<()> {
     let store = Arc::new(open(path, options)?);
     let mut transaction = WriteTransaction::begin(&store)?;
-    transaction.change(|writer| writer.build_clusters(watch))?;
+    transaction.change(|writer| writer.relink_clusters(watch))?;
     transaction.commit()?;
     let store = Arc::into_inner(store);
     store.or_bug("the only handle of a store")?.close()

@@ -12,7 +12,7 @@ use crate::format::{
     ClusterRow, KeptCluster, Link, checksum, decode_member, edge_key, encode_member, split_edge_key,
 };
 use crate::id::ClusterId;
-use crate::invariant::invariant;
+use crate::invariant::{at, invariant};
 
 /// The three tables, open for reading or for writing.
 pub(crate) struct ClusterTables<F, R> {
@@ -55,7 +55,7 @@ where
     }
 
     /// Returns the id that the cluster of a document had when the document joined it.
-    fn label_of(&self, document: u64) -> Result<Option<u64>> {
+    pub(super) fn label_of(&self, document: u64) -> Result<Option<u64>> {
         let row = self.members.get(document).engine()?;
         row.map(|row| decode_member(document, row.value()))
             .transpose()
@@ -75,16 +75,22 @@ where
     /// Returns the id that a cluster has now and its row, or `None` if there was never such a
     /// cluster.
     pub(crate) fn resolve(&self, cluster: u64) -> Result<Option<(u64, ClusterRow)>> {
+        match self.follow(cluster)? {
+            (id, Some(row)) => Ok(Some((id, row))),
+            (id, None) if id == cluster => Ok(None),
+            (id, None) => Err(damaged(id, "found no row, expected one")),
+        }
+    }
+
+    /// Returns the id to which the rows lead from that of a cluster, and its row, if it has one.
+    pub(super) fn follow(&self, cluster: u64) -> Result<(u64, Option<ClusterRow>)> {
         let mut id = cluster;
         for _ in 0..=self.clusters.len().engine()? {
             let row = self.clusters.get(id).engine()?;
-            match row.map(|row| ClusterRow::decode(id, row.value())) {
-                None if id == cluster => return Ok(None),
-                None => return Err(damaged(id, "found no row, expected one")),
-                Some(row) => match row? {
-                    ClusterRow::Forward(to) => id = to,
-                    row => return Ok(Some((id, row))),
-                },
+            let row = row.map(|row| ClusterRow::decode(id, row.value()));
+            match row.transpose()? {
+                Some(ClusterRow::Forward(to)) => id = to,
+                row => return Ok((id, row)),
             }
         }
         Err(damaged(cluster, "found a circle of ids that forward"))
@@ -209,6 +215,19 @@ impl<'t> WrittenClusters<'t> {
     pub(super) fn remove_member(&mut self, document: u64) -> Result<()> {
         self.members.remove(document).engine()?;
         Ok(())
+    }
+
+    /// Writes a cluster and all of its members, which ascend.
+    pub(super) fn put_whole(&mut self, cluster: u64, members: &[u64]) -> Result<()> {
+        for member in members {
+            self.put_member(*member, cluster)?;
+        }
+        let kept = KeptCluster {
+            documents: members.len() as u64,
+            first: *at(members, 0)?,
+            is_oldest: true,
+        };
+        self.put_cluster(cluster, ClusterRow::Kept(kept))
     }
 
     pub(super) fn put_cluster(&mut self, cluster: u64, row: ClusterRow) -> Result<()> {

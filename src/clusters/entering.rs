@@ -1,14 +1,16 @@
 //! A document enters the clusters of a store.
 
-use std::cmp::Reverse;
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 use crate::clusters::cluster_tables::WrittenClusters;
+use crate::engine::WriteTransaction;
 use crate::error::{Error, Result};
 use crate::format::{ClusterRow, KeptCluster, Link};
 use crate::invariant::OrBug;
-use crate::query::{Bounds, Collector, ResolvedBounds, Scored, SearchSpec};
+use crate::query::{Bounds, PartSearch, ResolvedBounds, Scored};
 use crate::read::ReadView;
+use crate::state::FullBuckets;
 use resemblance_sketch::schema::Schema;
 use resemblance_sketch::sketch::Signature;
 
@@ -41,62 +43,38 @@ pub(crate) fn cluster_bounds(schema: &Schema) -> Result<Option<ResolvedBounds>> 
     bounds.resolve(schema, false).map(Some)
 }
 
-/// Returns the documents within the bounds of a signature, except one, the newest first.
-pub(crate) fn near_documents(
-    view: &dyn ReadView,
-    bounds: &ResolvedBounds,
-    signature: &Signature,
-    exclude: Option<u64>,
-) -> Result<Vec<Scored>> {
-    search(view, bounds, Collector::up_to(None), signature, exclude)
-}
-
-/// Returns documents within the bounds of a signature, except one, the newest first. At least one of
-/// each component is there, but not every document if one is identical to the signature.
+/// Returns documents within the bounds of a signature, the newest first: at least one of each
+/// component, but not of all if one is identical.
 pub(crate) fn near_components(
     view: &dyn ReadView,
     bounds: &ResolvedBounds,
+    write: &WriteTransaction,
+    full: &mut FullBuckets,
     signature: &Signature,
-    exclude: Option<u64>,
 ) -> Result<Vec<Scored>> {
-    let context = view.context();
-    let minhash = context.schema.minhash();
-    let is_weighted = minhash.is_some_and(|minhash| minhash.kind().is_weighted());
-    // Sets of proportional weights can be equally near to others but for rounding.
-    let collector = match context.exact.is_some() && is_weighted {
-        true => Collector::up_to(None),
-        false => Collector::AllOrIdentical,
+    // Most documents have no candidates, and need no table.
+    let opened = OnceCell::new();
+    let part_of = |id| {
+        let tables = match opened.get() {
+            Some(tables) => tables,
+            None => {
+                let tables = WrittenClusters::open(write)?;
+                opened.get_or_init(|| tables)
+            }
+        };
+        Ok(tables.cluster_of(id)?.map(|(id, _)| id))
     };
-    search(view, bounds, collector, signature, exclude)
-}
-
-fn search(
-    view: &dyn ReadView,
-    bounds: &ResolvedBounds,
-    collector: Collector,
-    signature: &Signature,
-    exclude: Option<u64>,
-) -> Result<Vec<Scored>> {
-    let search = SearchSpec {
-        bounds: Some(bounds),
-        exclude,
-        ..SearchSpec::new(view, collector)
-    };
-    let mut near = search.near(signature)?;
-    near.sort_unstable_by_key(|scored| Reverse(scored.id));
-    Ok(near)
+    PartSearch::new(view, bounds, &part_of).near(signature, None, Some(full))
 }
 
 /// Links a document that is in no cluster to those near it, the newest first. Their clusters become
-/// one: it gets the id of the largest, and of equally large ones the lowest id.
+/// one: it gets the id of the largest, and of equally large ones the lowest id. Returns the id.
 pub(crate) fn enter(
     tables: &mut WrittenClusters<'_>,
+    full: &mut FullBuckets,
     document: u64,
     near: &[Scored],
-) -> Result<()> {
-    if near.is_empty() {
-        return Ok(());
-    }
+) -> Result<u64> {
     let mut clusters: BTreeMap<u64, KeptCluster> = BTreeMap::new();
     let mut new = vec![document];
     for other in near {
@@ -126,12 +104,14 @@ pub(crate) fn enter(
         union.is_oldest &= cluster.is_oldest;
         if *id != label {
             tables.put_cluster(*id, ClusterRow::Forward(label))?;
+            full.unite(*id, label);
         }
     }
     for document in new {
         tables.put_member(document, label)?;
     }
-    tables.put_cluster(label, ClusterRow::Kept(union))
+    tables.put_cluster(label, ClusterRow::Kept(union))?;
+    Ok(label)
 }
 
 pub(super) fn link_of(scored: &Scored) -> Result<Link> {
@@ -140,4 +120,17 @@ pub(super) fn link_of(scored: &Scored) -> Result<Link> {
         similarity: scored.similarity,
         distance: distance.or_bug("a distance of at most 256 bits")?,
     })
+}
+
+/// Notes in the full buckets that a document has entered the store, and its cluster if it is in one.
+pub(crate) fn note_entered(
+    view: &dyn ReadView,
+    bounds: &ResolvedBounds,
+    full: &mut FullBuckets,
+    document: u64,
+    signature: &Signature,
+    cluster: Option<u64>,
+) -> Result<()> {
+    let search = PartSearch::new(view, bounds, &|_| Ok(None));
+    search.add_to(full, document, signature, cluster)
 }

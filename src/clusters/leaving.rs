@@ -1,29 +1,33 @@
 //! A document leaves the clusters of a store, which may split one.
 //!
-//! The parts of its tree are walked in lockstep until all but one have ended, so the largest is
-//! never walked to its end. Each of the others is searched for a near document outside of it. If
-//! there is one, the pair becomes an edge of the tree. Otherwise the part is a cluster of its own.
+//! Its neighbours in the tree are compared with each other, which connects them where near documents
+//! abound. If some are left unconnected, the parts of the tree are walked in lockstep until all but
+//! one have ended, so the largest is never walked to its end. Each of the others is searched for a
+//! near document outside of it. If there is one, the pair becomes an edge of the tree. Otherwise the
+//! part is a cluster of its own.
 //!
-//! With n members in all parts but the largest, this costs up to n searches and reads of edges for
-//! about n documents times the number of parts. Where near documents abound, one search for each
-//! neighbour suffices. Only if the cluster really splits are members given another id: those of the
-//! parts without the oldest member. The whole cluster is walked then if an earlier removal has
-//! taken its oldest member.
+//! With d neighbours this takes up to 8 d comparisons. With n members in all parts but the largest, it
+//! then costs up to n searches, each of which reads the buckets of its document, and reads of edges for
+//! about n documents times the number of parts. Only if the cluster really splits are members given
+//! another id: those of the parts without the oldest member. The whole cluster is walked then if an
+//! earlier removal has taken its oldest member.
 
-use std::collections::{BTreeMap, HashMap};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use crate::clusters::cluster_tables::WrittenClusters;
 use crate::clusters::disjoint_sets::DisjointSets;
-use crate::clusters::entering::{link_of, near_documents};
+use crate::clusters::entering::link_of;
 use crate::error::{Error, Result};
 use crate::format::{ClusterRow, DOCUMENTS, KeptCluster, no_row};
 use crate::invariant::{OrBug, at, at_mut, invariant};
-use crate::query::{ResolvedBounds, Scored};
+use crate::query::{PartSearch, ResolvedBounds};
 use crate::read::ReadView;
+use crate::state::FullBuckets;
+use resemblance_sketch::sketch::Signature;
 
-/// Number of neighbours of a removed document up to which each is searched for the others first.
-/// Among many equal documents, this connects them without a walk.
-const MAX_ASKED: usize = 8;
+/// The number of neighbours of a removed document that each other one is compared with.
+const MAX_COMPARED: usize = 8;
 
 /// Connects the documents that are left when others leave.
 pub(crate) struct Reconnection<'a> {
@@ -38,7 +42,13 @@ impl<'a> Reconnection<'a> {
     }
 
     /// Takes a removed document, which the view shows no more, out of its cluster.
-    pub(crate) fn leave(&self, tables: &mut WrittenClusters<'_>, document: u64) -> Result<()> {
+    pub(crate) fn leave(
+        &self,
+        tables: &mut WrittenClusters<'_>,
+        full: &mut FullBuckets,
+        document: u64,
+    ) -> Result<()> {
+        full.remove(document);
         let Some((id, mut cluster)) = tables.cluster_of(document)? else {
             return Ok(());
         };
@@ -69,35 +79,43 @@ impl<'a> Reconnection<'a> {
             return tables.put_cluster(id, ClusterRow::Kept(cluster));
         }
         let parts = Parts::walk(tables, &starts)?;
-        let groups = self.reconnect(tables, id, &parts)?;
-        split(tables, id, cluster, parts, groups)
-    }
-
-    /// Returns the documents near a stored one.
-    fn near_document(&self, document: u64) -> Result<Vec<Scored>> {
-        let signature = self.view.signature_of(document)?;
-        let signature = signature.ok_or_else(|| no_row(DOCUMENTS, document, 1))?;
-        near_documents(self.view, self.bounds, &signature, Some(document))
-    }
-
-    /// Connects the neighbours of a removed document that are near each other, if they are few.
-    /// Returns one of each part that is left.
-    fn connect(&self, tables: &mut WrittenClusters<'_>, neighbours: &[u64]) -> Result<Vec<u64>> {
-        if neighbours.len() > MAX_ASKED {
-            return Ok(neighbours.to_vec());
+        let mut connected = self.reconnect(tables, id, &parts)?;
+        let mut groups: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
+        for part in 0..parts.all.len() {
+            let group = groups.entry(connected.root(part as u64)).or_default();
+            group.push(part);
         }
+        if groups.len() == 1 {
+            return tables.put_cluster(id, ClusterRow::Kept(cluster));
+        }
+        full.forget(id);
+        split(tables, id, cluster, parts, groups.into_values().collect())
+    }
+
+    fn signature(&self, document: u64) -> Result<Signature> {
+        let signature = self.view.signature_of(document)?;
+        signature.ok_or_else(|| no_row(DOCUMENTS, document, 1))
+    }
+
+    /// Connects the neighbours of a removed document that are near each other: each is compared with
+    /// a few before it. Returns one of each part that is left.
+    fn connect(&self, tables: &mut WrittenClusters<'_>, neighbours: &[u64]) -> Result<Vec<u64>> {
+        let search = PartSearch::new(self.view, self.bounds, &|_| Ok(None));
         let mut parts = DisjointSets::default();
-        let mut left = neighbours.len();
+        let mut before: VecDeque<u64> = VecDeque::new();
         for document in neighbours {
-            if left == 1 {
-                break;
-            }
-            for other in self.near_document(*document)? {
-                if neighbours.contains(&other.id) && parts.join(*document, other.id) {
-                    tables.put_edge(*document, other.id, &link_of(&other)?)?;
-                    left -= 1;
+            let signature = self.signature(*document)?;
+            for other in &before {
+                if parts.are_joined(*document, *other) {
+                    continue;
+                }
+                if let Some(near) = search.near_document(&signature, *other)? {
+                    parts.join(*document, *other);
+                    tables.put_edge(*document, *other, &link_of(&near)?)?;
                 }
             }
+            before.truncate(MAX_COMPARED - 1);
+            before.push_front(*document);
         }
         let roots = neighbours.iter().copied();
         Ok(roots.filter(|id| parts.root(*id) == *id).collect())
@@ -111,22 +129,23 @@ impl<'a> Reconnection<'a> {
         cluster: u64,
         parts: &Parts,
     ) -> Result<DisjointSets> {
-        let mut connected = DisjointSets::default();
-        let rest = parts.rest as u64;
+        let connected = RefCell::new(DisjointSets::default());
+        let root = |part: usize| connected.borrow_mut().root(part as u64);
+        let part_of = |id| Ok(Some(root(parts.part_of(id))));
+        let search = PartSearch::new(self.view, self.bounds, &part_of);
         let mut ascending: Vec<usize> = (0..parts.all.len())
             .filter(|it| *it != parts.rest)
             .collect();
         ascending.sort_by_key(|part| parts.all.get(*part).map(|part| part.members.len()));
         for index in ascending {
             for member in &at(&parts.all, index)?.members {
-                if connected.are_joined(index as u64, rest) {
+                if root(index) == root(parts.rest) {
                     break;
                 }
-                for other in self.near_document(*member)? {
-                    let part = parts.part_of(other.id);
-                    if !connected.join(index as u64, part as u64) {
-                        continue;
-                    }
+                let signature = self.signature(*member)?;
+                for other in search.near(&signature, Some(root(index)), None)? {
+                    let part = parts.part_of(other.id) as u64;
+                    connected.borrow_mut().join(index as u64, part);
                     let found = tables.cluster_of(other.id)?.map(|(id, _)| id);
                     invariant!(
                         found == Some(cluster),
@@ -137,7 +156,7 @@ impl<'a> Reconnection<'a> {
                 }
             }
         }
-        Ok(connected)
+        Ok(connected.into_inner())
     }
 }
 
@@ -234,18 +253,8 @@ fn split(
     id: u64,
     cluster: KeptCluster,
     mut parts: Parts,
-    mut connected: DisjointSets,
+    groups: Vec<Vec<usize>>,
 ) -> Result<()> {
-    let mut groups: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
-    for part in 0..parts.all.len() {
-        groups
-            .entry(connected.root(part as u64))
-            .or_default()
-            .push(part);
-    }
-    if groups.len() == 1 {
-        return tables.put_cluster(id, ClusterRow::Kept(cluster));
-    }
     let oldest = match cluster.is_oldest {
         true => cluster.first,
         false => {
@@ -254,12 +263,12 @@ fn split(
             *members.min().or_bug("a member of a cluster")?
         }
     };
-    let kept = connected.root(parts.part_of(oldest) as u64);
-    groups.remove(&kept);
-    if kept != connected.root(parts.rest as u64) {
+    let kept = parts.part_of(oldest);
+    let (kept, others): (Vec<_>, Vec<_>) = groups.into_iter().partition(|it| it.contains(&kept));
+    if !kept.iter().flatten().any(|part| *part == parts.rest) {
         parts.walk_rest(tables)?;
     }
-    let members = groups.values().map(|group| parts.members(group));
+    let members = others.iter().map(|group| parts.members(group));
     let mut others = members.collect::<Result<Vec<_>>>()?;
     others.sort_unstable();
     let mut documents = Some(cluster.documents);
@@ -270,16 +279,7 @@ fn split(
             tables.remove_member(first)?;
             continue;
         }
-        let id = tables.next_id()?;
-        for member in members {
-            tables.put_member(*member, id)?;
-        }
-        let cluster = KeptCluster {
-            documents: members.len() as u64,
-            first,
-            is_oldest: true,
-        };
-        tables.put_cluster(id, ClusterRow::Kept(cluster))?;
+        tables.put_whole(tables.next_id()?, members)?;
     }
     let kept = KeptCluster {
         documents: documents.or_bug("a size that includes each part")?,

@@ -11,6 +11,7 @@ use crate::query::equal_classes::EqualClasses;
 use crate::query::gate::{Gate, leaves_out};
 use crate::query::plan::{ProbePlan, ProbedLane};
 use crate::read::{PostingTable, ReadView};
+use crate::state::BucketKey;
 
 /// The bucket of a signature in a lane.
 #[derive(Clone, Copy, Debug)]
@@ -76,6 +77,16 @@ impl LaneProbe {
         }
     }
 
+    /// Returns the lane and the lowest code.
+    pub(super) fn key(&self) -> BucketKey {
+        (self.lane.lane, self.low_code)
+    }
+
+    /// Returns true if the bucket has a code.
+    pub(super) fn has_code(&self, code: u64) -> bool {
+        (self.low_code..=self.high_code).contains(&code)
+    }
+
     /// Returns true if the bucket is this one code.
     pub(super) fn has_one_code(&self) -> bool {
         self.low_code == self.high_code
@@ -127,7 +138,7 @@ struct BucketReading {
 }
 
 impl BucketReading {
-    /// Takes a posting that makes no candidate: no other of its code makes one.
+    /// Takes a posting that makes no candidate: no later one of its code makes one.
     fn reject(&mut self, posting: Posting) -> ProbeControl {
         let next = posting.code.checked_add(1).map(Posting::lowest_of);
         match (self.rejected.replace(posting.code), next) {
@@ -157,15 +168,27 @@ impl BucketReading {
     }
 }
 
-/// Adds the candidates in these buckets, all of them: to the classes met, if `equal` is given, those that
-/// are known to be equal to others, and to `found` the others.
+/// Visits all postings of a bucket.
+pub(super) fn read_postings(
+    view: &dyn ReadView,
+    probe: &LaneProbe,
+    visit: &mut dyn FnMut(Posting) -> Result<ProbeControl>,
+) -> Result<()> {
+    let ranges = [probe.range(probe.low_code, probe.high_code)];
+    view.probe(probe.lane.table, &ranges, &mut |_, posting| visit(posting))
+}
+
+/// Adds the candidates below an id in these buckets, all of them: to the classes met, if `equal` is given, those
+/// that are known to be equal to others, and to `found` the others. Returns the number of these postings in each bucket.
 pub(super) fn read_whole(
     view: &dyn ReadView,
     plan: &ProbePlan,
     probes: &[LaneProbe],
+    below: u64,
     found: &mut Gathered<Candidate>,
     mut equal: Option<&mut EqualClasses<'_>>,
-) -> Result<()> {
+) -> Result<Vec<usize>> {
+    let mut postings = Vec::with_capacity(probes.len());
     for probes in probes.chunk_by(|a, b| a.lane.table == b.lane.table) {
         let ranges = probes.iter().map(|probe| CodeRange {
             near: plan.accepted(probe.lane, probe.code),
@@ -177,15 +200,18 @@ pub(super) fn read_whole(
         view.probe(table, &ranges, &mut |index, posting| {
             let reading = at_mut(&mut readings, index)?;
             let probe = at(probes, index)?;
-            if probe.accepts(plan, posting) {
+            if posting.id >= below {
+                Ok(reading.reject(posting))
+            } else if probe.accepts(plan, posting) {
                 let candidate = probe.candidate(plan, posting);
                 reading.accept(posting.code, candidate, found, equal.as_deref_mut())
             } else {
                 Ok(reading.reject(posting))
             }
         })?;
+        postings.extend(readings.iter().map(|reading| reading.postings as usize));
     }
-    Ok(())
+    Ok(postings)
 }
 
 /// Collects the first postings of a bucket, in whatever order they arrive.

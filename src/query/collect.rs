@@ -13,9 +13,6 @@ pub(crate) enum Collector {
     Top(usize),
     /// The best document. An identical one, which no other can outrank, is searched for first.
     BestOne,
-    /// All documents or, if one of the newest in its bucket is identical, that one alone: those near it
-    /// are the others.
-    AllOrIdentical,
 }
 
 impl Collector {
@@ -27,14 +24,13 @@ impl Collector {
 
     /// Returns true if an identical document ends the search.
     pub(super) fn seeks_identical(self) -> bool {
-        !matches!(self, Self::Top(_))
+        self == Self::BestOne
     }
 
     pub(super) fn limit(self) -> usize {
         match self {
             Self::Top(limit) => limit,
             Self::BestOne => 1,
-            Self::AllOrIdentical => usize::MAX,
         }
     }
 }

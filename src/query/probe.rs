@@ -31,8 +31,6 @@ pub(super) struct Probe<'p> {
     /// True if one of several equal documents represents all: without a budget, members of classes
     /// of equal documents are then returned separately from the other candidates.
     pub(super) folds_equal: bool,
-    /// True if identical documents are sought among the newest.
-    pub(super) newest_first: bool,
     probes: Vec<LaneProbe>,
     /// The first bucket as far as it has been read: all of it, or the part that a budget allows.
     first: Option<ReadBucket>,
@@ -53,7 +51,6 @@ impl<'p> Probe<'p> {
             exclude,
             gate: None,
             folds_equal: false,
-            newest_first: false,
             probes: LaneProbe::of_plan(view, plan),
             first: None,
         }
@@ -151,17 +148,11 @@ impl<'p> Probe<'p> {
         unread.or_bug("buckets that were not read")
     }
 
-    /// Returns the first documents with the signature's exact code, ascending, or the newest first.
+    /// Returns the first documents with the signature's exact code, ascending.
     fn exact_candidates(&self, probe: &LaneProbe, bucket: &ReadBucket) -> Vec<Candidate> {
         let exact = bucket.postings.iter();
         let exact = exact.filter(|p| p.code == probe.code && Some(p.id) != self.exclude);
         let candidate = |posting: &Posting| probe.candidate(self.plan, *posting);
-        if self.newest_first {
-            let mut newest: Vec<Candidate> = exact.map(candidate).collect();
-            newest.sort_unstable_by_key(|candidate| Reverse(candidate.id));
-            newest.truncate(MAX_IDENTICAL_TRIES);
-            return newest;
-        }
         exact.take(MAX_IDENTICAL_TRIES).map(candidate).collect()
     }
 
@@ -175,7 +166,14 @@ impl<'p> Probe<'p> {
                 .for_each(|candidate| found.push(candidate));
         }
         let unread = self.unread(usize::from(first.is_some()))?;
-        read_whole(self.view, self.plan, unread, &mut found, classes.as_mut())?;
+        read_whole(
+            self.view,
+            self.plan,
+            unread,
+            u64::MAX,
+            &mut found,
+            classes.as_mut(),
+        )?;
         let mut list = found.into_ascending();
         let equal = match classes {
             Some(classes) => classes.into_members()?,
@@ -201,8 +199,6 @@ impl CandidateSource for Probe<'_> {
         self.probes.rotate_left(column);
         let (most, begin) = match self.budget {
             Some(budget) => (budget.postings(), Begin::ExactCode),
-            // The first ones are the oldest.
-            None if self.newest_first => (usize::MAX, Begin::Start),
             None => (FIRST_POSTINGS, Begin::Start),
         };
         let bucket = self.read_one(&probe, most, begin)?;

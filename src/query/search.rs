@@ -65,16 +65,6 @@ impl<'q> SearchSpec<'q> {
         self.matches(signature, found, Scope::Candidates)
     }
 
-    /// Returns the documents within the bounds of one signature, the best first.
-    pub(crate) fn near(&self, signature: &Signature) -> Result<Vec<Scored>> {
-        if !self.view.context().is_filed(signature) {
-            return Ok(Vec::new());
-        }
-        let mut found = self.find_in_buckets(0, signature)?;
-        self.verify_found(0, signature, &mut found)?;
-        Ok(found.near.into_sorted())
-    }
-
     /// Returns the documents in the buckets of one signature. A caller who verifies is asked, by
     /// `index`, only about identical documents.
     pub(super) fn find_in_buckets(
@@ -88,7 +78,6 @@ impl<'q> SearchSpec<'q> {
         probe.gate = self.gate;
         // Documents with equal signatures may differ: each is verified.
         probe.folds_equal = !self.referee.verifies();
-        probe.newest_first = self.collector == Collector::AllOrIdentical;
         let found = self.collect(index, &[signature], lane, probe)?;
         found
             .and_then(|mut found| found.pop())

@@ -3,6 +3,7 @@
 //! Imports `index`, `engine` and below. Its only operation is to open a store.
 
 mod context;
+mod full_buckets;
 mod load;
 mod open;
 mod open_store;
@@ -12,6 +13,7 @@ mod version_set;
 mod writer_lock;
 
 pub(crate) use context::{SetPlace, SharedContext, document_codes, shape_of, whole_shape_of};
+pub(crate) use full_buckets::{BucketKey, FullBuckets};
 pub(crate) use open::{
     create, create_in, create_in_memory, current, may_write, open, open_read_only, write_schema,
 };

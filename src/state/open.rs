@@ -23,7 +23,7 @@ use crate::state::run_set::RunSet;
 use crate::state::tombstones::Tombstones;
 use crate::state::version_set::{Version, VersionSet, read_state};
 use crate::state::writer_lock::WriterLock;
-use crate::sync::IgnorePoison;
+use crate::sync::{IgnorePoison, Mutex};
 use resemblance_sketch::schema::{Schema, UncheckedSchema};
 
 /// Creates a store under a temporary name and renames it when it is complete: a process that is killed
@@ -94,6 +94,7 @@ fn open_store(
         engine,
         versions: VersionSet::new(version),
         writer_lock: Arc::new(WriterLock::default()),
+        full_buckets: Mutex::default(),
         writable,
         recovered: None,
         session: None,

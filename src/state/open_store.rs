@@ -10,10 +10,11 @@ use crate::format::header;
 use crate::observe::{DAMAGE, STORE, SharedCounters, log as events};
 use crate::options::StoreOptions;
 use crate::state::context::SharedContext;
+use crate::state::full_buckets::FullBuckets;
 use crate::state::load::follow;
 use crate::state::version_set::{Version, VersionSet};
 use crate::state::writer_lock::WriterLock;
-use crate::sync::{HomeProcess, Mutex};
+use crate::sync::{HomeProcess, IgnorePoison, Mutex};
 use resemblance_sketch::schema::Schema;
 
 /// An open file with everything that its handles, snapshots and transactions share.
@@ -22,6 +23,8 @@ pub(crate) struct OpenStore {
     pub(crate) engine: RedbFile,
     pub(crate) versions: VersionSet,
     pub(crate) writer_lock: Arc<WriterLock>,
+    /// The full buckets as of a commit. A transaction takes them, and returns them when it ends well.
+    pub(super) full_buckets: Mutex<Option<(u64, FullBuckets)>>,
     /// True if this release and this handle may write.
     pub(crate) writable: bool,
     /// How to follow a writer that recovers the file, if this handle has recovered it in memory.
@@ -60,6 +63,16 @@ impl OpenStore {
             }
             follow(&self.context, read, state, before)
         })
+    }
+
+    /// Returns what is known of the full buckets as of a commit.
+    pub(crate) fn take_full_buckets(&self, commit: u64) -> Option<FullBuckets> {
+        let kept = self.full_buckets.lock().ignore_poison().take()?;
+        (kept.0 == commit).then_some(kept.1)
+    }
+
+    pub(crate) fn keep_full_buckets(&self, commit: u64, full_buckets: FullBuckets) {
+        *self.full_buckets.lock().ignore_poison() = Some((commit, full_buckets));
     }
 
     /// Follows the commits of other processes, after whose turn this one writes.

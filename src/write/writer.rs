@@ -7,8 +7,8 @@ use std::thread::scope;
 use std::time::{Duration, Instant};
 
 use crate::clusters::{
-    Reconnection, WrittenClusters, check_kept, cluster_bounds, enter, near_components,
-    near_documents,
+    Reconnection, Relinking, WrittenClusters, check_kept, cluster_bounds, enter, near_components,
+    note_entered,
 };
 use crate::engine::{
     DEAD, DOCUMENTS, EQUAL, EngineResult, META, PAYLOADS, PageFinder, PanicSafe, ReadableTable,
@@ -27,7 +27,7 @@ use crate::read::{
     PostingTable, ReadView, RunReader, Visit, VisitRow, VisitRows, position_in, visit_rows,
     visit_set,
 };
-use crate::state::{OpenStore, RunSet, SharedContext, TombstoneDelta, Version};
+use crate::state::{FullBuckets, OpenStore, RunSet, SharedContext, TombstoneDelta, Version};
 use crate::threads::named;
 use crate::types::{Document, DocumentId, Phase, Watch};
 use crate::write::buffer::TransactionBuffer;
@@ -53,6 +53,7 @@ pub(crate) struct Writer {
     pub(super) deleted: TombstoneDelta,
     /// The bounds of the clusters that the store keeps, if it keeps any.
     cluster_bounds: Option<ResolvedBounds>,
+    full_buckets: RefCell<FullBuckets>,
     has_changes: bool,
     /// Number of documents whose rows were taken out of pages or moved to others.
     removed_rows: u64,
@@ -91,6 +92,7 @@ impl Writer {
         let latest = store.versions.latest()?;
         let lanes = store.context.lanes.count();
         let kept_lane = store.context.lanes.kept_lane();
+        let full_buckets = store.take_full_buckets(latest.state.commit);
         store.context.counters.count.transactions_begun.add(1);
         Ok(Self {
             write: Some(write),
@@ -102,6 +104,7 @@ impl Writer {
             pending: PendingRows::default(),
             deleted: TombstoneDelta::new(latest.deleted.clone()),
             cluster_bounds: cluster_bounds(&store.context.schema)?,
+            full_buckets: RefCell::new(full_buckets.unwrap_or_default()),
             has_changes: false,
             removed_rows: 0,
             unflushed_kept: kept_lane.map_or(0, |lane| latest.memtable.lane_postings(lane)),
@@ -159,7 +162,10 @@ impl Writer {
         signature: &Signature,
     ) -> Result<DocumentId> {
         let near = match &self.cluster_bounds {
-            Some(bounds) => near_components(self, bounds, signature, None)?,
+            Some(bounds) => {
+                let full = &mut self.full_buckets.borrow_mut();
+                near_components(self, bounds, self.write()?, full, signature)?
+            }
             None => Vec::new(),
         };
         self.store_beside(document, signature, &near)
@@ -211,8 +217,16 @@ impl Writer {
         self.unflushed_kept += kept;
         self.has_changes = true;
         self.counters.count.inserted.add(1);
-        if !near.is_empty() {
-            enter(&mut WrittenClusters::open(self.write()?)?, id, near)?;
+        if let Some(bounds) = &self.cluster_bounds {
+            let full = &mut self.full_buckets.borrow_mut();
+            let cluster = match near {
+                [] => None,
+                near => {
+                    let tables = &mut WrittenClusters::open(self.write()?)?;
+                    Some(enter(tables, full, id, near)?)
+                }
+            };
+            note_entered(self, bounds, full, id, signature, cluster)?;
         }
         if self.pending.is_full() {
             self.flush_pending()?;
@@ -276,7 +290,8 @@ impl Writer {
         self.counters.deleted.add(1);
         if let Some(bounds) = &self.cluster_bounds {
             let mut tables = WrittenClusters::open(self.write()?)?;
-            Reconnection::new(self, bounds).leave(&mut tables, id)?;
+            let full = &mut self.full_buckets.borrow_mut();
+            Reconnection::new(self, bounds).leave(&mut tables, full, id)?;
         }
         Ok(true)
     }
@@ -319,13 +334,12 @@ impl Writer {
         rows.map(|row| Ok(row.engine()?.0.value())).collect()
     }
 
-    /// Enters all documents into the clusters of a store that has none yet, in the order of their
-    /// ids.
-    pub(crate) fn build_clusters(&mut self, watch: &mut Watch<'_>) -> Result<()> {
+    /// Finds the clusters of all documents again.
+    pub(crate) fn relink_clusters(&mut self, watch: &mut Watch<'_>) -> Result<()> {
         let Some(bounds) = &self.cluster_bounds else {
             return Ok(());
         };
-        let mut tables = WrittenClusters::open(self.write()?)?;
+        let mut relinking = Relinking::begin(self, bounds, self.write()?)?;
         let (mut done, total) = (0, self.state.documents);
         let mut ids = self.ids_from(0)?;
         while let Some(last) = ids.last().copied() {
@@ -335,17 +349,11 @@ impl Writer {
                     continue;
                 };
                 done += 1;
-                let mut near = near_components(self, bounds, &signature, Some(id))?;
-                // An identical one that comes later stands for the earlier ones.
-                if near.iter().all(|other| other.id > id) {
-                    near = near_documents(self, bounds, &signature, Some(id))?;
-                }
-                near.retain(|other| other.id < id);
-                enter(&mut tables, id, &near)?;
+                relinking.link(id, &signature)?;
             }
             ids = self.ids_from(last + 1)?;
         }
-        drop(tables);
+        relinking.finish()?;
         self.has_changes = true;
         watch.report(Phase::LinkingClusters, total, total)
     }
@@ -441,6 +449,11 @@ impl Writer {
     pub(super) fn commit(&mut self) -> Result<()> {
         let began = Instant::now();
         let outcome = self.commit_changes();
+        if outcome.is_ok() {
+            let full_buckets = self.full_buckets.take();
+            self.store
+                .keep_full_buckets(self.state.commit, full_buckets);
+        }
         self.note_commit(began, &outcome);
         outcome
     }

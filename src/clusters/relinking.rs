@@ -1,0 +1,145 @@
+//! All clusters of a store are found again: after an offline build, a repair or a rebanding.
+//!
+//! The documents are linked in the order of their ids. Then each new cluster gets the id of an old
+//! one, as far as the tables still show these.
+
+use std::cell::RefCell;
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+use crate::clusters::cluster_tables::WrittenClusters;
+use crate::clusters::disjoint_sets::DisjointSets;
+use crate::clusters::entering::link_of;
+use crate::engine::{EngineResult, FOREST, MEMBERS, ReadableTable, WriteTransaction};
+use crate::error::Result;
+use crate::format::ClusterRow;
+use crate::invariant::{OrBug, at};
+use crate::query::{PartSearch, ResolvedBounds};
+use crate::read::ReadView;
+use crate::state::FullBuckets;
+use resemblance_sketch::sketch::Signature;
+
+/// The clusters of a transaction, while they are being found again.
+pub(crate) struct Relinking<'a> {
+    view: &'a dyn ReadView,
+    bounds: &'a ResolvedBounds,
+    write: &'a WriteTransaction,
+    tables: WrittenClusters<'a>,
+    full: FullBuckets,
+    components: RefCell<DisjointSets>,
+    /// The oldest document of each old cluster.
+    oldest: HashMap<u64, u64>,
+}
+
+impl<'a> Relinking<'a> {
+    /// Begins by dropping the edges.
+    pub(crate) fn begin(
+        view: &'a dyn ReadView,
+        bounds: &'a ResolvedBounds,
+        write: &'a WriteTransaction,
+    ) -> Result<Self> {
+        write.delete_table(FOREST).engine()?;
+        Ok(Self {
+            view,
+            bounds,
+            write,
+            tables: WrittenClusters::open(write)?,
+            full: FullBuckets::default(),
+            components: RefCell::default(),
+            oldest: HashMap::new(),
+        })
+    }
+
+    /// Links a document to those before it. Ids must ascend.
+    pub(crate) fn link(&mut self, id: u64, signature: &Signature) -> Result<()> {
+        if let Some(label) = self.tables.label_of(id)? {
+            let (old, _) = self.tables.follow(label)?;
+            self.oldest.entry(old).or_insert(id);
+        }
+        let components = &self.components;
+        let root = |id| components.borrow_mut().root(id);
+        let part_of = |id| Ok(Some(root(id)));
+        let search = PartSearch::new(self.view, self.bounds, &part_of).below(id);
+        for other in search.near(signature, None, Some(&mut self.full))? {
+            let (a, b) = (root(id), root(other.id));
+            components.borrow_mut().join(a, b);
+            self.full.unite(a.max(b), a.min(b));
+            self.tables.put_edge(id, other.id, &link_of(&other)?)?;
+        }
+        search.add_to(&mut self.full, id, signature, Some(root(id)))
+    }
+
+    /// Gives the clusters their ids.
+    ///
+    /// The part of an old cluster that has its oldest document claims its id. Of the claims on a
+    /// new cluster, that of the part with the most documents prevails, and of equally large ones that of the lowest id;
+    /// the other ids lead to it. A new cluster without a claim gets the next id.
+    pub(crate) fn finish(mut self) -> Result<()> {
+        let mut components = self.components.take();
+        let mut parts: HashMap<u64, u64> = HashMap::new();
+        let mut next_id = self.tables.next_id()?;
+        for row in self.tables.members.iter().engine()? {
+            let document = row.engine()?.0.value();
+            let label = self.tables.label_of(document)?.or_bug("a row")?;
+            let (old, _) = self.tables.follow(label)?;
+            next_id = next_id.max(old + 1).max(label + 1);
+            let oldest = self.oldest.get(&old);
+            if oldest.is_some_and(|oldest| components.are_joined(*oldest, document)) {
+                *parts.entry(old).or_default() += 1;
+            }
+        }
+        let mut claims: HashMap<u64, (u64, Reverse<u64>)> = HashMap::new();
+        for (old, documents) in &parts {
+            let claim = (*documents, Reverse(*old));
+            let oldest = self.oldest.get(old).or_bug("a cluster with a document")?;
+            let root = components.root(*oldest);
+            let best = claims.entry(root).or_insert(claim);
+            *best = claim.max(*best);
+        }
+        self.end_others(next_id, &claims, &mut components)?;
+        let write = self.write;
+        drop(self);
+        write.delete_table(MEMBERS).engine()?;
+        let mut tables = WrittenClusters::open(write)?;
+        for members in components.into_sets() {
+            let first = *at(&members, 0)?;
+            let id = match claims.remove(&first) {
+                Some((_, Reverse(old))) => old,
+                None => tables.next_id()?,
+            };
+            tables.put_whole(id, &members)?;
+        }
+        for (document, (_, Reverse(old))) in claims {
+            tables.put_whole(old, &[document])?;
+        }
+        Ok(())
+    }
+
+    /// Writes what becomes of the ids of old clusters that no new one has. There is a row for each id
+    /// below the next one, also where damage has taken it.
+    fn end_others(
+        &mut self,
+        next_id: u64,
+        claims: &HashMap<u64, (u64, Reverse<u64>)>,
+        components: &mut DisjointSets,
+    ) -> Result<()> {
+        for id in 0..next_id {
+            let root = self.oldest.get(&id).map(|oldest| components.root(*oldest));
+            let claim = root.and_then(|root| claims.get(&root));
+            let row = self.tables.clusters.get(id).engine()?;
+            let row = row
+                .map(|row| ClusterRow::decode(id, row.value()))
+                .transpose()?;
+            match (claim, row) {
+                (Some((_, Reverse(to))), _) if *to != id => {
+                    self.tables.put_cluster(id, ClusterRow::Forward(*to))?;
+                }
+                (None, None | Some(ClusterRow::Kept(_))) => {
+                    self.tables.put_cluster(id, ClusterRow::Ended)?;
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
