@@ -986,6 +986,9 @@ impl Store {
     /// number of expected documents changes, or because the new threshold needs the same bands), one row is
     /// written and nothing is read.
     ///
+    /// A store that keeps clusters then finds them again, and keeps their ids: the part with the oldest document of an
+    /// old cluster takes its id. If several ids go to one cluster, that of which it has the most documents stays.
+    ///
     /// ```
     /// use resemblance::{MinHash, Schema, Store, Text, schema::Rebanding};
     /// # let folder = tempfile::tempdir().unwrap();

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::build::bulk_options::BulkOptions;
-use crate::build::link_clusters::rebanded_schema;
 use crate::build::sort::{MemoryPlan, PostingLayout, code_bits};
+use crate::clusters::cluster_bounds;
 use crate::engine::file_size;
 use crate::error::{Error, Result};
 use crate::read::SnapshotView;
@@ -25,6 +25,11 @@ const BUFFERS_BYTES: u64 = 32 << 20;
 /// and the bytes of a payload's row.
 const DOCUMENT_ROW_BYTES: u64 = 20;
 const PAYLOAD_ROW_BYTES: u64 = 17;
+
+/// Bytes of a document in the tables of clusters, if each is near another: two edges of 34 bytes, a member of 20, half a
+/// cluster of 22, in pages that are filled to two thirds. And the memory in which clusters are found.
+const CLUSTERS_BYTES: f64 = (2.0 * 34.0 + 20.0 + 11.0) * 1.5;
+const LINKING_BYTES: u64 = 32;
 
 /// Bytes of a kept hash in the row of a document that has some hundred.
 const KEPT_HASH_BYTES: f64 = 4.8;
@@ -51,8 +56,8 @@ pub struct BuildEstimate {
     /// Peak memory for sorting, the cache and buffers.
     pub memory_bytes: u64,
     /// The size of the file of a build. For a rebanding, the maximum growth of the file beyond its
-    /// free space, because the old postings are kept until the commit. It is 0 if no lane changes
-    /// and nothing is rewritten.
+    /// free space, because the old postings are kept until the commit. It is 0 if neither lanes nor
+    /// the bounds of kept clusters change, and nothing is rewritten.
     pub disk_bytes: u64,
     /// The final size of the temporary file; 0 if everything is sorted in memory.
     pub temporary_bytes: u64,
@@ -107,6 +112,22 @@ impl Sorting {
     }
 }
 
+/// The needs of finding clusters, after the postings have been sorted, if each document is in one.
+struct Linking {
+    stored_bytes: f64,
+    memory_bytes: u64,
+}
+
+impl Linking {
+    fn new(schema: &Schema, documents: u64) -> Self {
+        let linked = schema.clusters().map_or(0, |_| documents);
+        Self {
+            stored_bytes: CLUSTERS_BYTES * linked as f64,
+            memory_bytes: LINKING_BYTES.saturating_mul(linked),
+        }
+    }
+}
+
 /// Returns the bytes of a hash in the exact sets of a schema.
 fn set_hash_bytes(schema: &Schema) -> f64 {
     let bits = schema.exact_bits().unwrap_or(KEPT_HASH_BITS);
@@ -129,7 +150,7 @@ pub(super) fn estimate_reband(
     options: &BulkOptions,
     features: f64,
 ) -> Result<BuildEstimate> {
-    let schema = rebanded_schema(store.schema(), rebanding)?;
+    let schema = store.schema().rebanded(rebanding)?;
     let view = SnapshotView::open(store)?;
     let documents = view.len();
     let (file_bytes, _) = file_size(&store.context.path, &store.context.options.file_options())?;
@@ -139,11 +160,17 @@ pub(super) fn estimate_reband(
         cache_bytes.saturating_add(BUFFERS_BYTES)
     };
     let gets_sets = schema.has_sets() && !store.schema().has_sets();
+    let linking = Linking::new(&schema, documents);
     if !gets_sets && schema.lane_set()? == store.schema().lane_set()? {
+        let is_linked = cluster_bounds(&schema)? == cluster_bounds(store.schema())?;
+        let (stored_bytes, linking_bytes) = match is_linked {
+            true => (0, 0),
+            false => (linking.stored_bytes as u64, linking.memory_bytes),
+        };
         return Ok(BuildEstimate {
             documents,
-            memory_bytes: cached(0),
-            disk_bytes: 0,
+            memory_bytes: cached(stored_bytes).saturating_add(linking_bytes),
+            disk_bytes: stored_bytes,
             temporary_bytes: 0,
         });
     }
@@ -153,11 +180,14 @@ pub(super) fn estimate_reband(
         true => features * set_hash_bytes(&schema) * documents as f64,
         false => 0.0,
     };
-    let stored_bytes = sorting.stored_bytes + sets_bytes;
+    let stored_bytes = sorting.stored_bytes + sets_bytes + linking.stored_bytes;
     let disk_bytes = CONSTANT_BYTES.saturating_add((stored_bytes * PAGES) as u64);
     Ok(BuildEstimate {
         documents,
-        memory_bytes: sorting.memory_bytes.saturating_add(cached(disk_bytes)),
+        memory_bytes: sorting
+            .memory_bytes
+            .max(linking.memory_bytes)
+            .saturating_add(cached(disk_bytes)),
         disk_bytes,
         temporary_bytes: sorting.temporary_bytes,
     })
@@ -213,12 +243,17 @@ impl BulkOptions {
         // Weights are mostly small numbers.
         let set = in_set as f64 * set_hash_bytes(schema);
         let row = row as f64 + kept as f64 * (KEPT_HASH_BYTES + position) + set;
-        let stored = (row * documents as f64 + sorting.stored_bytes) * PAGES;
+        let linking = Linking::new(schema, documents);
+        let stored = row * documents as f64 + sorting.stored_bytes + linking.stored_bytes;
+        let stored = stored * PAGES;
         let disk_bytes = CONSTANT_BYTES.saturating_add(stored as u64);
         let buffers = BUFFERS_BYTES.saturating_add(self.store.cache_bytes.min(disk_bytes));
         Ok(BuildEstimate {
             documents,
-            memory_bytes: sorting.memory_bytes.saturating_add(buffers),
+            memory_bytes: sorting
+                .memory_bytes
+                .max(linking.memory_bytes)
+                .saturating_add(buffers),
             disk_bytes,
             temporary_bytes: sorting.temporary_bytes,
         })

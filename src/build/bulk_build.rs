@@ -11,7 +11,7 @@ use crate::build::link_clusters::link_clusters;
 use crate::build::repeated::OneOfEachKey;
 use crate::build::sort::Sorter;
 use crate::engine::folder_of;
-use crate::engine::{TemporaryFile, must_not_exist};
+use crate::engine::{RowTable, TemporaryFile, must_not_exist};
 use crate::error::{Error, Result};
 use crate::format::Posting;
 use crate::invariant::{OrBug, invariant};
@@ -117,6 +117,8 @@ pub struct BulkBuild<'w> {
     /// The codes of one document, kept to be filled again.
     codes: Vec<LaneCode>,
     failure: Option<String>,
+    /// True if the file has rows of clusters of another.
+    has_old_clusters: bool,
     /// The file that this is a copy of, whose mode the store gets.
     source: Option<PathBuf>,
     callbacks: BuildCallbacks<'w>,
@@ -157,6 +159,7 @@ impl<'w> BulkBuild<'w> {
             sorter,
             codes: Vec::new(),
             failure: None,
+            has_old_clusters: false,
             source: None,
             callbacks: BuildCallbacks::default(),
             store,
@@ -205,6 +208,17 @@ impl<'w> BulkBuild<'w> {
     /// Gives the store the mode of the file that it is a copy of.
     pub(crate) fn set_source(&mut self, source: &Path) {
         self.source = Some(source.into());
+    }
+
+    /// Copies rows of the clusters of another file with the same documents, as far as they can be read: the clusters
+    /// get their ids.
+    pub(crate) fn copy_clusters(
+        &mut self,
+        table: RowTable,
+        rows: &mut dyn Iterator<Item = (u64, Vec<u8>)>,
+    ) -> Result<()> {
+        self.has_old_clusters = true;
+        self.store.copy_rows(table, rows)
     }
 
     /// Sets the minimum id of the next document.
@@ -354,9 +368,9 @@ impl<'w> BulkBuild<'w> {
         let (spills, spilled_bytes) = (self.sorter.spills(), self.sorter.spilled_bytes());
         drop(self.sorter);
         let given = self.store.inserted();
-        let options = self.store.clusters_options();
+        let (options, has_old) = (self.store.clusters_options(), self.has_old_clusters);
         let (documents, has_run) = self.store.commit(lanes)?;
-        if let Some(options) = options.filter(|_| has_run) {
+        if let Some(options) = options.filter(|_| has_run || has_old) {
             link_clusters(self.path.path(), &options, watch)?;
         }
         let duplicates = repeated.len();

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use crate::engine::{
-    DOCUMENTS, EngineResult, META, PAYLOADS, RUNS, ReadableTable, ReadableTableMetadata, SyncAhead,
-    TableHandle, WriteTransaction, catch_engine_panic, commit_without_sync,
+    DOCUMENTS, EngineResult, META, PAYLOADS, RUNS, ReadableTable, ReadableTableMetadata, RowTable,
+    SyncAhead, TableHandle, WriteTransaction, catch_engine_panic, commit_without_sync,
 };
 use crate::error::{Error, Result};
 use crate::format::{
@@ -215,6 +215,21 @@ impl BulkStore {
     fn in_tables<T>(&self, run: impl FnOnce(&WriteTransaction) -> Result<T>) -> Result<T> {
         let write = self.write()?;
         self.store.context.run_checked(|| run(write))
+    }
+
+    /// Copies rows of another file into a table.
+    pub(super) fn copy_rows(
+        &self,
+        table: RowTable,
+        rows: &mut dyn Iterator<Item = (u64, Vec<u8>)>,
+    ) -> Result<()> {
+        self.in_tables(|write| {
+            let mut table = write.open_table(table).engine()?;
+            for (key, row) in rows {
+                table.insert(key, row.as_slice()).engine()?;
+            }
+            Ok(())
+        })
     }
 
     /// Returns the key of a document whose row is in the table, `None` if it has no key.

@@ -163,7 +163,7 @@ fn reband(request: RebandRequest, watch: &mut Watch<'_>) -> Result<RebandReport>
     // First, because it may be refused.
     store.write_sets(request.sets_from.as_ref(), watch)?;
     if store.keeps_lanes() {
-        report.size_after_bytes = store.commit(None)?;
+        report.size_after_bytes = store.commit(None, watch)?;
         return Ok(report);
     }
     let mut sorter = options.sorter(store.schema(), path)?;
@@ -181,7 +181,7 @@ fn reband(request: RebandRequest, watch: &mut Watch<'_>) -> Result<RebandReport>
     report.spills = sorter.spills();
     report.spilled_bytes = sorter.spilled_bytes();
     drop(sorter);
-    report.size_after_bytes = store.commit(Some(lanes))?;
+    report.size_after_bytes = store.commit(Some(lanes), watch)?;
     Ok(report)
 }
 

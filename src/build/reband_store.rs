@@ -5,7 +5,8 @@ use std::fmt;
 use std::path::Path;
 
 use crate::build::bulk_store::{whole_run, write_run_and_state, write_whole_lane};
-use crate::build::link_clusters::rebanded_schema;
+use crate::build::link_clusters::relinked;
+use crate::clusters::cluster_bounds;
 use crate::engine::{
     BANDS, DEAD, DOCUMENTS, EQUAL, EngineResult, FILTERS, KEYS, Key, LANES, PERMUTED, PanicSafe,
     RUNS, Table, TableDefinition, WriteTransaction, catch_engine_panic, file_size, verify_pages,
@@ -64,7 +65,7 @@ impl RebandStore {
         if !store.writable {
             return Err(Error::ReadOnly);
         }
-        let schema = rebanded_schema(&store.context.schema, rebanding)?;
+        let schema = store.context.schema.rebanded(rebanding)?;
         let context = SharedContext::new(path.into(), schema, store.context.options.clone())?;
         let version = Version::clone(&*store.versions.latest()?);
         Ok(Self {
@@ -310,13 +311,17 @@ impl RebandStore {
 
     /// Commits everything and closes the file; `lanes` describes the written lanes, if lanes
     /// change. Returns the bytes of the file on disk.
-    pub(crate) fn commit(mut self, lanes: Option<Vec<LaneSummary>>) -> Result<u64> {
+    pub(crate) fn commit(
+        mut self,
+        lanes: Option<Vec<LaneSummary>>,
+        watch: &mut Watch<'_>,
+    ) -> Result<u64> {
         let old = self.version.state;
         let mut state = State {
             commit: old.next_commit()?,
             ..old
         };
-        let mut descriptor = None;
+        let (mut descriptor, is_rewritten) = (None, lanes.is_some());
         if let Some(lanes) = lanes {
             let (found, count) = (lanes.len(), self.context.lanes.count());
             invariant!(
@@ -340,9 +345,24 @@ impl RebandStore {
             write_run_and_state(write, descriptor.as_ref(), &state)
         })?;
         let write = self.write.take().or_bug("the transaction has ended")?;
-        catch_engine_panic(|| write.into_inner()?.commit().engine())?;
+        let mut write = write.into_inner()?;
         let (path, options) = (self.context.path.clone(), self.context.options.clone());
-        self.store.engine.close()?;
+        let mut store = self.store;
+        let (old, new) = (&store.context.schema, &self.context.schema);
+        let bounds = cluster_bounds(new)?;
+        if bounds.is_some() && (is_rewritten || bounds != cluster_bounds(old)?) {
+            let mut version = Version {
+                state,
+                ..self.version
+            };
+            if is_rewritten {
+                version = Version::of_one_run(state, descriptor);
+            }
+            store.context = self.context;
+            (store, write) = relinked(store, write, &version, watch)?;
+        }
+        catch_engine_panic(|| write.commit().engine())?;
+        store.engine.close()?;
         Ok(file_size(&path, &options.file_options())?.1)
     }
 }

@@ -9,7 +9,7 @@ use crate::format::RunDescriptor;
 use crate::format::header::{self, State};
 use crate::index::Memtable;
 use crate::invariant::OrBug;
-use crate::state::run_set::RunSet;
+use crate::state::run_set::{Run, RunSet};
 use crate::state::tombstones::Tombstones;
 use crate::sync::{IgnorePoison, Mutex, MutexGuard};
 
@@ -23,6 +23,23 @@ pub(crate) struct Version {
 }
 
 impl Version {
+    /// Returns the version of a store whose documents are all in one run, if they have postings.
+    pub(crate) fn of_one_run(state: State, run: Option<RunDescriptor>) -> Self {
+        let mut runs = RunSet::default();
+        if let Some(descriptor) = run {
+            runs.insert(Run {
+                descriptor,
+                deleted: 0,
+            });
+        }
+        Self {
+            state,
+            runs,
+            memtable: Memtable::default(),
+            deleted: Tombstones::default(),
+        }
+    }
+
     /// Returns the number of postings in a lane, in runs and in memory, those of deleted documents included.
     pub(crate) fn lane_postings(&self, lane: u16) -> u64 {
         let summaries = self.runs.descriptors().filter_map(|run| run.lane(lane));

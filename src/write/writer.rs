@@ -90,10 +90,19 @@ impl Writer {
             Ok(write)
         })?;
         let latest = store.versions.latest()?;
+        store.context.counters.count.transactions_begun.add(1);
+        Self::adopt(store, write, &latest)
+    }
+
+    /// Continues a transaction of the engine that has left the store in this version.
+    pub(crate) fn adopt(
+        store: Arc<OpenStore>,
+        write: WriteTransaction,
+        latest: &Version,
+    ) -> Result<Self> {
         let lanes = store.context.lanes.count();
         let kept_lane = store.context.lanes.kept_lane();
         let full_buckets = store.take_full_buckets(latest.state.commit);
-        store.context.counters.count.transactions_begun.add(1);
         Ok(Self {
             write: Some(write),
             base: latest.state,
@@ -116,6 +125,12 @@ impl Writer {
             counters: TransactionCounters::default(),
             store,
         })
+    }
+
+    /// Returns the transaction of the engine, for another to commit.
+    pub(crate) fn release(mut self) -> Result<WriteTransaction> {
+        let write = self.write.take();
+        write.or_bug("an engine transaction that has not ended")
     }
 
     pub(crate) fn view(&self) -> &dyn ReadView {

@@ -79,7 +79,7 @@ fn kept_clusters_damage_is_found() {
         let mut found = report.problems.iter();
         let is_found = found.any(|it| it.detail.contains(expected));
         assert!(is_found, "{expected}: {:#?}", report.problems);
-        // Repair makes all of them from the documents.
+        // Repair finds the clusters of the documents again, and keeps the ids that it can read.
         let repaired = place.file("repaired.rsm");
         assert!(
             Store::repair(place.store(), &repaired)
@@ -102,14 +102,38 @@ fn kept_clusters_need_a_schema_that_keeps_them() {
     refused(snapshot.cluster_of("a"), "schema");
     refused(snapshot.members(ClusterId::new(0)), "schema");
     refused(store.begin_write().unwrap().cluster_of("a"), "schema");
+}
 
-    let path = place.file("kept.rsm");
-    Store::create(&path, schema()).unwrap();
-    let wider = Rebanding::new().max_distance(4);
-    refused(Store::reband(&path, &wider).run(), "rebanding");
-    refused(Store::reband(&path, &wider).estimate(), "rebanding");
-    let more = Rebanding::new().expected_documents(1_000_001);
-    assert!(Store::reband(&path, &more).run().is_ok());
+/// Clusters keep their ids when more documents are near, and when fewer are.
+#[test]
+fn kept_clusters_keep_their_ids_when_a_store_is_rebanded() {
+    let place = Place::new();
+    let store = Store::create(place.store(), schema()).unwrap();
+    // Groups of neighbours, 6 and 4 bits apart: cluster 0 has two documents, 1 and 2 have three.
+    append_all(&store, [0, 1, 4, 5, 6, 8, 9, 10].map(on_line));
+    remove_all(&store, [2]);
+    drop(store);
+    let members = |distance, expected: &[&[u64]]| {
+        let rebanding = Rebanding::new().max_distance(distance);
+        Store::reband(place.store(), &rebanding).run().unwrap();
+        check_clean(&place.store());
+        let snapshot = Store::open(place.store()).unwrap().snapshot().unwrap();
+        for (id, expected) in (0..).zip(expected) {
+            let members = snapshot.members(ClusterId::new(id)).unwrap();
+            let members: Vec<u64> = members.into_iter().map(DocumentId::get).collect();
+            assert_eq!(&members, expected, "distance {distance}, cluster {id}");
+        }
+        assert!(
+            snapshot
+                .members(ClusterId::new(expected.len() as u64))
+                .unwrap()
+                .is_empty()
+        );
+    };
+    // Cluster 1 and the larger one, 2, become one.
+    members(4, &[&[0, 1], &[3, 4, 5, 6, 7], &[3, 4, 5, 6, 7]]);
+    members(1, &[&[0], &[3], &[3]]);
+    members(3, &[&[0, 1], &[3, 4], &[3, 4], &[5, 6, 7]]);
 }
 
 /// Each removal splits a chain in the middle, or takes its oldest document.
@@ -173,6 +197,71 @@ fn kept_clusters_of_equal_documents_stay_whole() {
     let left = store.snapshot().unwrap().len();
     assert_eq!(size(), [(ClusterId::new(0), left)]);
     assert!(store.snapshot().unwrap().check().run().unwrap().is_clean());
+}
+
+/// A document among many near ones is compared with few of them, whether it enters or leaves. None
+/// are identical.
+#[test]
+fn kept_clusters_of_near_documents_take_few_comparisons() {
+    let documents = 2_000 * trials(1, 10) as u64;
+    let minhash = MinHash::new(16).banding(4, 3).threshold(0.5);
+    let schema = Schema::builder()
+        .minhash(minhash)
+        .clusters(ClusterBounds::default());
+    let options = StoreOptions::new().flush_after(3_000);
+    let store = options.create_in_memory(schema.build().unwrap()).unwrap();
+    let signature = |stamp: u64| {
+        let changed = [stamp % 16, (stamp / 16) % 16];
+        let value = |place| match changed.contains(&place) {
+            true => 2 + stamp as u32,
+            false => 1,
+        };
+        Signature::from_minhash((0..16).map(value).collect())
+    };
+    for first in (0..documents).step_by(500) {
+        append_all(&store, (first..first + 500).map(signature));
+    }
+    let most = 2 * documents;
+    let compared = store.metrics().candidates;
+    assert!(
+        compared < most,
+        "{compared} comparisons for {documents} documents"
+    );
+    remove_all(&store, (0..documents).filter(|id| id % 4 == 1));
+    let compared = store.metrics().candidates - compared;
+    assert!(compared < most, "{compared} comparisons for removals");
+    let (size, left) = (
+        store.snapshot().unwrap().largest_clusters(2).unwrap(),
+        documents * 3 / 4,
+    );
+    assert_eq!(size, [(ClusterId::new(0), left)]);
+    assert!(store.snapshot().unwrap().check().run().unwrap().is_clean());
+}
+
+/// What a writer remembers of a full bucket is of no use after another one has written.
+#[test]
+fn kept_clusters_of_a_full_bucket_are_those_of_all_writers() {
+    let minhash = MinHash::new(16).banding(4, 3).threshold(0.5);
+    let schema = Schema::builder()
+        .minhash(minhash)
+        .clusters(ClusterBounds::default());
+    let place = Place::new();
+    let options = StoreOptions::new().shared_writers(true);
+    let store = options
+        .create(place.store(), schema.build().unwrap())
+        .unwrap();
+    let other = options.open(place.store()).unwrap();
+    let split_at = |value: u32, place: u32| {
+        let values = (0..16).map(|at| if at < place { 1 } else { value });
+        Signature::from_minhash(values.collect())
+    };
+    append_all(&store, (2..402).map(|value| split_at(value, 15)));
+    // In their bucket, but near none of them.
+    append_all(&other, [split_at(9_999, 3)]);
+    let size = |store: &Store| store.snapshot().unwrap().largest_clusters(1).unwrap();
+    assert_eq!(size(&store), [(ClusterId::new(0), 400)]);
+    append_all(&store, [split_at(9_999, 9)]);
+    assert_eq!(size(&other), [(ClusterId::new(0), 402)]);
 }
 
 /// Each of many identical documents is linked to the newest one before it, so that none has many

@@ -211,7 +211,7 @@ pub(crate) struct SchemaOptions {
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Schema")]
 pub(crate) struct ClusterOptions {
-    /// Keep clusters of near-duplicates in the store, with ids that last: see cluster. Such a store cannot be rebanded
+    /// Keep clusters of near-duplicates in the store, with ids that last: see cluster
     #[arg(long)]
     clusters: bool,
     /// Least similarity of the documents that are linked, from the threshold to 1 [default: the threshold]

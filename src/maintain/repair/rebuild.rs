@@ -186,6 +186,9 @@ fn rebuild(
     let mut build = bulk_build(target, schema.clone(), bulk)?;
     build.set_source(path);
     let read = fill(&mut build, &mut old, watch)?;
+    if schema.clusters().is_some() && read > 0 {
+        old.cluster_rows(&mut |table, rows| build.copy_clusters(table, rows))?;
+    }
     let (expected, is_earlier_commit) = (old.expected, old.is_earlier_commit());
     let has_own_schema = old.has_own_schema;
     let losses = old.finish();

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::engine::{Commit, open_commit};
+use crate::engine::{CLUSTERS, Commit, MEMBERS, RowTable, TableHandle, open_commit};
 use crate::error::{Error, Result};
 use crate::format::{DOCUMENTS, DocumentRow, PAYLOADS, SETS, Shape, decode_payload, decode_set};
 use crate::maintain::repair::damaged_rows::ReadRow;
@@ -11,7 +11,7 @@ use crate::maintain::repair::meta::MetaRows;
 use crate::maintain::repair::page_scan::scan;
 use crate::maintain::repair::row_source::{RowSource, RowVersions};
 use crate::maintain::repair::tombstones::RemainingTombstones;
-use crate::maintain::stored_keys::{problem_of, problem_of_head};
+use crate::maintain::stored_keys::{problem_of, problem_of_head, row_check};
 use crate::options::StoreOptions;
 use crate::state::shape_of;
 use crate::types::{Document, Watch};
@@ -31,6 +31,8 @@ pub(super) struct DamagedStore {
     payloads: RowVersions,
     /// Has rows only in an exact store.
     sets: RowVersions,
+    /// The rows of the tables `members` and `clusters`, in a store that keeps clusters. A scan finds none.
+    clusters: [(RowTable, RowSource); 2],
     deleted: RemainingTombstones,
     schema: Schema,
     shape: Shape,
@@ -83,6 +85,13 @@ impl DamagedStore {
             deleted.may_be_back = vec![(0, u64::MAX)];
         }
         let has_sets = schema.has_sets();
+        let clusters = [(MEMBERS, "members"), (CLUSTERS, "clusters")].map(|(rows, name)| {
+            let source = match (scans, schema.clusters()) {
+                (false, Some(_)) => RowSource::from_tree(name, table(name), &mut losses),
+                _ => RowSource::None,
+            };
+            (rows, source)
+        });
         let (documents, payloads, sets) = match found {
             Some(found) => (
                 RowSource::Scan(found.documents),
@@ -105,6 +114,7 @@ impl DamagedStore {
             documents: RowVersions::new(documents, false),
             payloads: RowVersions::new(payloads, false),
             sets: RowVersions::new(sets, true),
+            clusters,
             deleted,
             shape: shape_of(&schema),
             recipe: schema.sketcher().recipe_mark(),
@@ -207,6 +217,22 @@ impl DamagedStore {
         let document = head.to_document(payload);
         document.validate().map_err(|error| error.to_string())?;
         Ok((document, signature))
+    }
+
+    /// Hands the rows of the tables of clusters that can be read to `take`, table by table.
+    pub(super) fn cluster_rows(
+        &mut self,
+        take: &mut dyn FnMut(RowTable, &mut dyn Iterator<Item = (u64, Vec<u8>)>) -> Result<()>,
+    ) -> Result<()> {
+        for (table, source) in &mut self.clusters {
+            let rows = std::iter::from_fn(|| source.next(&self.commit.pages, &mut self.losses));
+            let mut intact = rows.filter_map(|row| {
+                let check = row_check(table.name(), &row.id.to_le_bytes(), &row.value);
+                check.is_ok().then_some((row.id, row.value))
+            });
+            take(*table, &mut intact)?;
+        }
+        Ok(())
     }
 
     /// Returns the losses, after the last document.

@@ -95,7 +95,8 @@ impl Episode {
         check_clean(&self.path());
     }
 
-    /// A copy, made in one of three ways, has the same answers. Ids are those of the store, or start again in a stream.
+    /// A copy, made in one of three ways, has the same answers. Ids are those of the store, or start
+    /// again in a stream.
     fn copy(&mut self) {
         let (path, options) = (
             self.place.file("copy.rsm"),
@@ -124,7 +125,6 @@ impl Episode {
                 self.close();
                 let report = Store::repair(self.path(), &path).run().unwrap();
                 assert!(report.is_complete(), "{report:?}");
-                model.relink();
             }
         }
         let copy = options.open(&path).unwrap();

@@ -1,5 +1,6 @@
 //! The oracle for clusters that a store keeps: their members, and the ids that they have had.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use resemblance::{ClusterId, DocumentId, Signature, Snapshot};
@@ -130,14 +131,49 @@ impl Model {
         was_there
     }
 
-    /// Gives the clusters the ids of a store that was built at once.
+    /// Finds the clusters again, by the schema as it is now.
     pub(crate) fn relink(&mut self) {
-        let mut built = Self::new(self.schema.clone());
-        for (id, entry) in &self.documents {
-            built.documents.insert(*id, entry.clone());
-            built.link(*id);
+        let Some(question) = self.linked() else {
+            return;
+        };
+        let mut pairs = Vec::new();
+        for (a, entry) in &self.documents {
+            let later = self.documents.range(a + 1..);
+            let near =
+                later.filter(|(_, b)| self.are_linked(&question, &entry.signature, &b.signature));
+            pairs.extend(near.map(|(b, _)| (*a, *b)));
         }
-        self.kept = built.kept;
+        let mut parts = components(&pairs);
+        let linked: BTreeSet<u64> = parts.iter().flatten().copied().collect();
+        let single = self.documents.keys().filter(|id| !linked.contains(id));
+        parts.extend(single.map(|id| vec![*id]));
+        parts.sort_unstable();
+        let old = std::mem::take(&mut self.kept.members);
+        let mut new = Vec::new();
+        for part in parts {
+            let part: BTreeSet<u64> = part.into_iter().collect();
+            let claims = old
+                .iter()
+                .filter(|(_, it)| part.contains(it.first().unwrap()));
+            let claims = claims.map(|(id, it)| (it.intersection(&part).count(), Reverse(*id)));
+            let mut claims: Vec<(usize, Reverse<u64>)> = claims.collect();
+            claims.sort_unstable();
+            let Some((_, Reverse(id))) = claims.pop() else {
+                new.push(part);
+                continue;
+            };
+            let lost = claims.into_iter().map(|(_, Reverse(lost))| (lost, id));
+            self.kept.forwards.extend(lost);
+            self.kept.members.insert(id, part);
+        }
+        new.retain(|part| part.len() > 1);
+        new.into_iter().for_each(|part| self.kept.begin(part));
+    }
+
+    /// Gives the clusters the ids of a store that was built at once.
+    pub(crate) fn link_at_once(&mut self) {
+        self.kept = KeptClusters::default();
+        self.relink();
     }
 
     /// Compares the clusters that a snapshot keeps.
@@ -166,7 +202,7 @@ impl Model {
                 sizes.push((ClusterId::new(cluster), found.len() as u64));
             }
         }
-        sizes.sort_by_key(|(id, size)| (std::cmp::Reverse(*size), *id));
+        sizes.sort_by_key(|(id, size)| (Reverse(*size), *id));
         sizes.truncate(5);
         assert_eq!(snapshot.largest_clusters(5).unwrap(), sizes);
         let clusters = snapshot.clusters().bounds(question.bounds()).run().unwrap();

@@ -54,14 +54,7 @@ fn survives(image: &Image, path: &Path, possible: &[Option<Arc<Model>>]) -> Foun
             let report = repaired.map_err(|error| format!("repair: {error}"))?;
             let store = options.open(target);
             let store = store.map_err(|error| format!("opening: {error}"))?;
-            // Clusters get the ids of a store that was built at once.
-            let built = |model: &Arc<Model>| {
-                let mut built = Model::clone(model);
-                built.relink();
-                Arc::new(built)
-            };
-            let possible: Vec<_> = possible.iter().map(|it| it.as_ref().map(built)).collect();
-            let found = which(&store, &possible);
+            let found = which(&store, possible);
             found.map_err(|found| format!("{found} after {report:#?}"))?;
             Ok(true)
         }

@@ -136,10 +136,6 @@ pub(crate) fn options(files: Arc<dyn Files>, random: &mut Random) -> StoreOption
 pub(crate) fn rebanding(schema: &Schema, random: &mut Random) -> Rebanding {
     let (bands, rows) = random.pick(&[(8, 2), (4, 4), (2, 8), (5, 3)]);
     let mut rebanding = Rebanding::new();
-    // Other bands are refused where clusters are kept.
-    if schema.clusters().is_some() {
-        return rebanding.expected_documents(random.pick(&[1_000, 2_000]));
-    }
     if schema.minhash().is_some() {
         rebanding = rebanding.banding(bands, rows);
     }
@@ -153,6 +149,7 @@ pub(crate) fn rebanding(schema: &Schema, random: &mut Random) -> Rebanding {
 pub(crate) fn rebanded(model: &Model, rebanding: &Rebanding) -> Model {
     let mut other = model.clone();
     other.refile(model.schema.rebanded(rebanding).unwrap());
+    other.relink();
     other
 }
 
