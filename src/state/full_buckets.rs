@@ -1,5 +1,5 @@
-//! What the writer remembers of full buckets, so that a document among a million near ones is linked
-//! to them without reading them.
+//! Full buckets that the writer remembers, so that it links a document among a million near ones
+//! without reading them.
 
 use std::collections::{HashMap, HashSet};
 

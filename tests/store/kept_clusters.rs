@@ -238,7 +238,7 @@ fn kept_clusters_of_near_documents_take_few_comparisons() {
     assert!(store.snapshot().unwrap().check().run().unwrap().is_clean());
 }
 
-/// What a writer remembers of a full bucket is of no use after another one has written.
+/// A writer forgets full buckets when another one has written.
 #[test]
 fn kept_clusters_of_a_full_bucket_are_those_of_all_writers() {
     let minhash = MinHash::new(16).banding(4, 3).threshold(0.5);

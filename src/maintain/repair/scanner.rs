@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::engine::{CLUSTERS, Commit, MEMBERS, RowTable, TableHandle, open_commit};
+use crate::engine::{CLUSTERS, Commit, MEMBERS, RowTable, TableHandle, Tree, open_commit};
 use crate::error::{Error, Result};
 use crate::format::{DOCUMENTS, DocumentRow, PAYLOADS, SETS, Shape, decode_payload, decode_set};
 use crate::maintain::repair::damaged_rows::ReadRow;
@@ -23,6 +23,9 @@ const NO_DOCUMENT_ROW: &str = "its row in documents is gone";
 const NO_PAYLOAD_ROW: &str = "its row in payloads is gone";
 const NO_SET_ROW: &str = "its row in sets is gone";
 const SEVERAL_SETS: &str = "found several sets of features, expected one";
+
+/// Rows by their keys.
+type KeyedRows<'r> = &'r mut dyn Iterator<Item = (u64, Vec<u8>)>;
 
 /// A damaged file, whose documents are read one by one.
 pub(super) struct DamagedStore {
@@ -85,13 +88,8 @@ impl DamagedStore {
             deleted.may_be_back = vec![(0, u64::MAX)];
         }
         let has_sets = schema.has_sets();
-        let clusters = [(MEMBERS, "members"), (CLUSTERS, "clusters")].map(|(rows, name)| {
-            let source = match (scans, schema.clusters()) {
-                (false, Some(_)) => RowSource::from_tree(name, table(name), &mut losses),
-                _ => RowSource::None,
-            };
-            (rows, source)
-        });
+        let has_clusters = !scans && schema.clusters().is_some();
+        let clusters = cluster_sources(&tables, has_clusters, &mut losses);
         let (documents, payloads, sets) = match found {
             Some(found) => (
                 RowSource::Scan(found.documents),
@@ -222,7 +220,7 @@ impl DamagedStore {
     /// Hands the rows of the tables of clusters that can be read to `take`, table by table.
     pub(super) fn cluster_rows(
         &mut self,
-        take: &mut dyn FnMut(RowTable, &mut dyn Iterator<Item = (u64, Vec<u8>)>) -> Result<()>,
+        take: &mut dyn FnMut(RowTable, KeyedRows<'_>) -> Result<()>,
     ) -> Result<()> {
         for (table, source) in &mut self.clusters {
             let rows = std::iter::from_fn(|| source.next(&self.commit.pages, &mut self.losses));
@@ -241,6 +239,22 @@ impl DamagedStore {
         losses.finish(self.next_id, self.deleted.may_be_back);
         losses
     }
+}
+
+/// Returns the sources of the rows of clusters, if there are any.
+fn cluster_sources(
+    tables: &[Tree],
+    has_clusters: bool,
+    losses: &mut LossReport,
+) -> [(RowTable, RowSource); 2] {
+    [(MEMBERS, "members"), (CLUSTERS, "clusters")].map(|(rows, name)| {
+        let table = tables.iter().find(|table| &*table.name == name);
+        let source = match has_clusters {
+            true => RowSource::from_tree(name, table, losses),
+            false => RowSource::None,
+        };
+        (rows, source)
+    })
 }
 
 /// Returns the reason why a row cannot be used.
