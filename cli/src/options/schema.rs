@@ -524,9 +524,17 @@ impl SchemaOptions {
     }
 
     /// Returns the first option given that neither determines the features of documents nor how those
-    /// without any are treated.
+    /// without any are treated. Comparisons of features are always exact.
     pub(crate) fn first_besides_features(&self) -> Option<&'static str> {
-        self.first_besides(&["--words", "--empty"])
+        self.first_besides(&["--words", "--empty", "--exact"])
+    }
+
+    /// Returns these options for documents whose features are compared, which need no sets besides.
+    pub(crate) fn by_features(&self) -> Self {
+        Self {
+            exact: false,
+            ..self.clone()
+        }
     }
 
     fn first_besides(&self, others: &[&str]) -> Option<&'static str> {

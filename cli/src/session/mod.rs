@@ -12,6 +12,7 @@ mod job;
 mod joins;
 mod pipeline;
 mod positions;
+mod reported;
 mod sampling;
 mod shard;
 mod stores;
@@ -39,12 +40,13 @@ pub(crate) use joins::{
     print_left_out, print_suspicious,
 };
 pub(crate) use positions::BitList;
+pub(crate) use reported::{ReportedRow, document_key, read_report};
 pub(crate) use sampling::{SampleSource, read_sample, weighed, with_tf_idf};
 pub(crate) use shard::{JobContent, JobValue};
 pub(crate) use stores::{change_each, change_store, find_document, must_take_text, open_to_read};
 pub(crate) use subject::Subject;
 pub(crate) use tally::{DocumentTally, ReadDocument, WorkedDocument};
 pub(crate) use texts::{
-    KnownTexts, must_be_rereadable, read_numbered_texts, read_stored_features, read_text,
+    KnownTexts, MissingText, StoredTexts, must_be_rereadable, read_numbered_texts, read_text,
     read_texts_of, taken_text, unrereadable_source,
 };

@@ -1,7 +1,6 @@
 //! Texts that are looked at themselves: those of files, and some of a corpus.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -66,7 +65,7 @@ pub(crate) fn taken_text(schema: &Schema, text: String) -> Result<String> {
 
 /// Returns the texts of the documents of a corpus that have these keys, and holds all of them in
 /// memory. If several have the same key, returns the first. Leaves out content other than text, and
-/// texts longer than `max_bytes`. Calls `on_text` with the number and the bytes of every text.
+/// texts longer than `max_bytes`. Calls `on_text` with the number, the key and the bytes of every text.
 pub(crate) fn read_texts_of(
     context: &Context,
     inputs: &[PathBuf],
@@ -74,11 +73,11 @@ pub(crate) fn read_texts_of(
     schema: &Schema,
     mut wanted: BTreeSet<Vec<u8>>,
     max_bytes: usize,
-    mut on_text: impl FnMut(u64, usize) -> Result<()>,
+    mut on_text: impl FnMut(u64, &[u8], usize) -> Result<()>,
 ) -> Result<BTreeMap<Vec<u8>, String>> {
     let mut texts = BTreeMap::new();
     for_each_text(context, inputs, options, schema, |number, key, text| {
-        on_text(number, text.len())?;
+        on_text(number, &key, text.len())?;
         if wanted.remove(&key) && text.len() <= max_bytes {
             texts.insert(key, text);
         }
@@ -227,69 +226,74 @@ impl KnownTexts {
     }
 }
 
-/// Puts the features of the documents of a store into `features` whose texts are in these corpora,
-/// prints how many texts are missing, and returns how many there are. A text belongs to the
-/// document with its key if it has the same signature. `name` is the store's name in messages. If
-/// it `needs_all`, a document whose text is missing is not compared at all.
-pub(crate) fn read_stored_features(
-    context: &Context,
-    name: impl fmt::Display,
-    snapshot: &Snapshot,
-    texts: &[PathBuf],
-    options: &CorpusOptions,
-    needs_all: bool,
-    features: &mut FeatureSets,
-) -> Result<u64> {
-    let known = if texts.is_empty() || snapshot.is_empty() {
-        0
-    } else {
-        put_features(context, snapshot, texts, options, features)?
-    };
-    let documents = snapshot.len();
-    let unknown = documents.saturating_sub(known);
-    if unknown > 0 {
-        let which = match known {
-            0 => format!("the {documents} documents"),
-            _ => format!("{unknown} of the {documents} documents"),
-        };
-        context.note(match needs_all {
-            false => format!(
-                "{name} has no texts: similarities to {which} in it are estimates; --texts CORPUS reads the texts \
-                 and makes them exact"
-            ),
-            true => format!("{name} has no texts of {which}: nothing is dropped for a document without a text"),
-        });
-    }
-    Ok(known)
+/// The treatment of a document of a store whose text is not there.
+#[derive(Clone, Copy)]
+pub(crate) enum MissingText {
+    /// Similarities to it are estimates.
+    IsEstimated,
+    /// It is not compared.
+    IsLeftOut,
 }
 
-/// Returns how many documents have their texts here.
-fn put_features(
-    context: &Context,
-    snapshot: &Snapshot,
-    texts: &[PathBuf],
-    options: &CorpusOptions,
-    features: &mut FeatureSets,
-) -> Result<u64> {
-    let content = ContentRule::new(snapshot.schema(), true);
-    let corpus = Arc::new(resolve_corpus(context, texts, options, content)?);
-    let sketcher = snapshot.schema().sketcher();
-    let mut documents =
-        CorpusDocuments::start(context, "reading texts", &corpus, 0, move |document| {
-            Ok(document.content.sketch(&sketcher, true)?)
-        });
-    let mut tally = DocumentTally::default();
-    let mut known = 0;
-    while let Some(document) = documents.next_good(context, &mut tally, options.skip_bad)? {
-        let Some(record) = snapshot.get(&document.key)? else {
-            continue;
+/// The texts of the documents of a store, in corpora.
+pub(crate) struct StoredTexts<'a> {
+    /// The path of the store, which messages name.
+    pub(crate) store: &'a Path,
+    pub(crate) snapshot: &'a Snapshot,
+    pub(crate) texts: &'a [PathBuf],
+    pub(crate) options: &'a CorpusOptions,
+    pub(crate) missing: MissingText,
+}
+
+impl StoredTexts<'_> {
+    /// Puts the features of the documents whose texts are there into `features`, prints how many texts
+    /// are missing, and returns how many are there. A text belongs to the document with its key if it
+    /// has the same signature.
+    pub(crate) fn read(&self, context: &Context, features: &mut FeatureSets) -> Result<u64> {
+        let documents = self.snapshot.len();
+        let known = match self.texts.is_empty() || documents == 0 {
+            true => 0,
+            false => self.put_features(context, features)?,
         };
-        if *record.signature() == document.value.signature && !features.has(record.id()) {
-            features.put(record.id(), document.value.features)?;
-            known += 1;
+        let unknown = documents.saturating_sub(known);
+        if unknown > 0 {
+            let name = self.store.display();
+            let which = match known {
+                0 => format!("the {documents} documents"),
+                _ => format!("{unknown} of the {documents} documents"),
+            };
+            context.note(match self.missing {
+                MissingText::IsEstimated => format!(
+                    "{name} has no texts: similarities to {which} in it are estimates; --texts CORPUS reads the \
+                     texts and makes them exact"
+                ),
+                MissingText::IsLeftOut => format!(
+                    "{name} has no texts of {which}: nothing is dropped for a document without a text"
+                ),
+            });
         }
+        Ok(known)
     }
-    documents.end(context, &tally)?;
-    features.flush()?;
-    Ok(known)
+
+    /// Returns how many documents have their texts here.
+    fn put_features(&self, context: &Context, features: &mut FeatureSets) -> Result<u64> {
+        let (snapshot, skip_bad) = (self.snapshot, self.options.skip_bad);
+        let content = ContentRule::new(snapshot.schema(), true);
+        let corpus = resolve_corpus(context, self.texts, self.options, content)?;
+        let sketcher = snapshot.schema().sketcher();
+        let work =
+            move |document: &CorpusDocument<'_>| Ok(document.content.sketch(&sketcher, true)?);
+        let mut documents =
+            CorpusDocuments::start(context, "reading texts", &Arc::new(corpus), 0, work);
+        let mut tally = DocumentTally::default();
+        let mut known = 0;
+        while let Some(document) = documents.next_good(context, &mut tally, skip_bad)? {
+            let text = &document.value;
+            let is_known = text.put_as_stored(features, snapshot, &document.key)?;
+            known += u64::from(is_known);
+        }
+        documents.end(context, &tally)?;
+        features.flush()?;
+        Ok(known)
+    }
 }

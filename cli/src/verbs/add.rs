@@ -23,8 +23,9 @@ use crate::options::{
 };
 use crate::output::{Evidence, Survivor, SurvivorPlace};
 use crate::session::{
-    Context, CorpusDocuments, DOCUMENTS_TOGETHER, DocumentTally, MAX_HELD_BYTES, ReadDocument,
-    WorkedDocument, change_store, read_stored_features, resolve_corpus_to_store, spool_sources,
+    Context, CorpusDocuments, DOCUMENTS_TOGETHER, DocumentTally, MAX_HELD_BYTES, MissingText,
+    ReadDocument, StoredTexts, WorkedDocument, change_store, resolve_corpus_to_store,
+    spool_sources,
 };
 use resemblance_corpus::{ContentRule, Corpus, ReadTotals, SourceKind};
 
@@ -151,6 +152,27 @@ pub(crate) fn add(context: &Context, arguments: &AddArguments) -> Result<Outcome
     })
 }
 
+/// Returns the features of the stored documents whose texts are there, if similarities are exact.
+fn stored_features(
+    context: &Context,
+    arguments: &AddArguments,
+    store: &Store,
+    is_exact: bool,
+) -> Result<Option<FeatureSets>> {
+    let Some(mut features) = context.features(is_exact) else {
+        return Ok(None);
+    };
+    let texts = StoredTexts {
+        store: &arguments.store,
+        snapshot: &store.snapshot()?,
+        texts: &arguments.texts,
+        options: &arguments.options,
+        missing: MissingText::IsEstimated,
+    };
+    texts.read(context, &mut features)?;
+    Ok(Some(features))
+}
+
 fn add_to(context: &Context, arguments: &AddArguments, store: &Store) -> Result<Outcome> {
     if arguments.verify.asks_for_exact() && !arguments.if_new {
         return Err(Failure::usage("--verify exact needs --if-new"));
@@ -160,12 +182,7 @@ fn add_to(context: &Context, arguments: &AddArguments, store: &Store) -> Result<
     let has_budget = arguments.budget.is_some();
     let is_exact = arguments.if_new && arguments.verify.is_exact(store.schema(), has_budget)?;
     must_use_texts(&arguments.texts, store.schema(), is_exact)?;
-    let mut features = context.features(is_exact);
-    if let Some(features) = &mut features {
-        let (name, snapshot) = (arguments.store.display(), store.snapshot()?);
-        let (texts, options) = (&arguments.texts, &arguments.options);
-        read_stored_features(context, name, &snapshot, texts, options, false, features)?;
-    }
+    let features = stored_features(context, arguments, store, is_exact)?;
     let stored = Some(&arguments.stored);
     let (options, content) = (
         &arguments.options,

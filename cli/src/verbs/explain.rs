@@ -2,23 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use resemblance::Schema;
-use resemblance_corpus::{
-    Compression, Corpus, CorpusRecords, CorpusSettings, FieldPath, IdRule, SourceKind, named_kind,
-};
 use resemblance_eval::report::{ExplainedPair, explained_page};
 
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::{BoundOptions, CorpusOptions, SchemaOptions, parse_key};
-use crate::output::escape::{self, PrintedKey, printed};
+use crate::output::escape::{self, PrintedKey};
 use crate::output::{Destination, Layout, guard, has_colour};
-use crate::session::{Context, read_text, read_texts_of, taken_text};
+use crate::session::{Context, document_key, read_report, read_text, read_texts_of, taken_text};
 
 /// The form of what is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -157,7 +151,7 @@ fn explain_documents(
         schema,
         keys.clone(),
         usize::MAX,
-        |_, _| Ok(()),
+        |_, _, _| Ok(()),
     )?;
     for key in keys.iter().filter(|key| !texts.contains_key(*key)) {
         let key = escape::key(key);
@@ -173,143 +167,6 @@ fn explain_documents(
         }
     }
     Ok(explained)
-}
-
-/// The key by which a corpus is searched.
-fn document_key(key: PrintedKey) -> Result<Vec<u8>> {
-    match key {
-        PrintedKey::Key(key) => Ok(key),
-        PrintedKey::Id(_) => Err(Failure::usage(format!(
-            "{} is a document without a key, and all documents of a corpus have keys",
-            printed(&key)
-        ))),
-    }
-}
-
-/// The names of the first two columns of reports.
-const NAMES: [[&str; 2]; 6] = [
-    ["key_a", "key_b"],
-    ["cluster_key", "key"],
-    ["query", "key"],
-    ["dropped", "survivor"],
-    ["dropped", "test"],
-    ["document", "candidate"],
-];
-
-/// The form of a report, which its first line shows.
-#[derive(Clone, Copy, PartialEq)]
-enum ReportForm {
-    /// Keys are escaped.
-    Tsv,
-    Csv,
-    /// An object on each line, between brackets and with commas in an array.
-    Json,
-}
-
-impl ReportForm {
-    fn of(path: &Path, start: &[u8]) -> Self {
-        let line = start.split(|byte| *byte == b'\n').next().unwrap_or(start);
-        let is_json = line.starts_with(b"{") || line.trim_ascii().starts_with(b"[");
-        let is_csv_header = NAMES.iter().any(|[first, _]| {
-            let rest = line.strip_prefix(first.as_bytes());
-            rest.is_some_and(|rest| rest.starts_with(b","))
-        });
-        match line.contains(&b'\t') {
-            true => Self::Tsv,
-            false if is_json => Self::Json,
-            false if is_csv_header || named_kind(path) == Some(SourceKind::Csv) => Self::Csv,
-            false => Self::Tsv,
-        }
-    }
-
-    /// Returns the two keys of a line, or `None` if it has none.
-    fn keys(self, line: &str) -> Result<Option<[PrintedKey; 2]>> {
-        let columns: Vec<String> = match self {
-            Self::Json => return json_keys(line, plain_key),
-            Self::Tsv => line.split('\t').take(2).map(str::to_owned).collect(),
-            Self::Csv => csv_cells(line),
-        };
-        let [a, b, ..] = &columns[..] else {
-            return Err(Failure::bad_input("expected two keys in a row"));
-        };
-        let key = |column: &String| match self {
-            Self::Csv => Ok(escape::parse_string(column)),
-            _ => escape::parse(column.as_bytes()).map_err(Failure::bad_input),
-        };
-        Ok(Some([key(a)?, key(b)?]))
-    }
-
-    /// Returns true if a row continues in the next line because a quote is open.
-    fn is_open(self, line: &str) -> bool {
-        self == Self::Csv && line.matches('"').count() % 2 == 1
-    }
-
-    fn is_header(self, line: &str) -> bool {
-        let separator = match self {
-            Self::Tsv => '\t',
-            Self::Csv => ',',
-            Self::Json => return false,
-        };
-        let first = line.split(separator).next();
-        NAMES.iter().any(|[name, _]| first == Some(*name))
-    }
-}
-
-/// Returns the cells of a row of CSV.
-fn csv_cells(row: &str) -> Vec<String> {
-    let (mut cells, mut is_quoted) = (vec![String::new()], false);
-    let mut characters = row.chars().peekable();
-    while let Some(character) = characters.next() {
-        let Some(cell) = cells.last_mut() else {
-            break;
-        };
-        match character {
-            '"' if is_quoted && characters.peek() == Some(&'"') => {
-                characters.next();
-                cell.push('"');
-            }
-            '"' => is_quoted = !is_quoted,
-            ',' if !is_quoted => cells.push(String::new()),
-            other => cell.push(other),
-        }
-    }
-    cells
-}
-
-/// A key in jsonl and json. A key outside UTF-8 has a separate field.
-fn plain_key(key: &str) -> PrintedKey {
-    PrintedKey::Key(key.as_bytes().to_vec())
-}
-
-/// Returns the two keys of an object, `None` on a line of brackets alone.
-fn json_keys(line: &str, read_key: fn(&str) -> PrintedKey) -> Result<Option<[PrintedKey; 2]>> {
-    let object = line.trim().trim_end_matches(',');
-    if ["[", "]", "[]"].contains(&object) {
-        return Ok(None);
-    }
-    let parsed: serde_json::Value = serde_json::from_str(object).map_err(|error| {
-        let column = error.column();
-        Failure::bad_input(format!(
-            "expected one JSON object per line, found another character at {column}"
-        ))
-    })?;
-    let key = |name: &str| -> Option<PrintedKey> {
-        match parsed.get(name)? {
-            serde_json::Value::String(key) => Some(read_key(key)),
-            _ => {
-                let digits = parsed.get(format!("{name}_hex"))?.as_str()?;
-                let escaped: String = digits
-                    .as_bytes()
-                    .chunks(2)
-                    .map(|pair| format!("\\x{}", String::from_utf8_lossy(pair)))
-                    .collect();
-                escape::parse(escaped.as_bytes()).ok()
-            }
-        }
-    };
-    let pairs = NAMES.iter().find_map(|[a, b]| Some([key(a)?, key(b)?]));
-    let advice = "expected two keys, as fields such as key_a and key_b, or dropped and survivor";
-    pairs.map(Some).ok_or_else(|| Failure::bad_input(advice))
 }
 
 /// The pairs of different keys in a report, at most the number that is wanted.
@@ -341,26 +198,12 @@ fn reported_pairs(
     arguments: &ExplainArguments,
     path: &Path,
 ) -> Result<Vec<[Vec<u8>; 2]>> {
-    let cannot_read = |e| Failure::io(format!("cannot read {}", path.display()), &e);
-    let (place, window_bytes) = (path.to_path_buf(), context.memory_bytes / 2);
-    let opening = move || {
-        let opened = decompressed(&place, window_bytes);
-        opened.map_err(|e| Failure::io(format!("cannot read {}", place.display()), &e))
-    };
-    let mut progress = context.progress("reading");
-    let mut report = context.interrupt.while_working(&mut progress, opening)?;
     let mut found = ReportedPairs {
         pairs: Vec::new(),
         limit: arguments.limit,
         others: 0,
     };
-    let start = report.fill_buf().map_err(cannot_read)?;
-    if start.starts_with(b"PAR1") {
-        pairs_of_table(context, path, &mut found)?;
-    } else {
-        let form = ReportForm::of(path, start);
-        pairs_of_lines(context, path, form, report, &mut found)?;
-    }
+    read_report(context, path, &mut |row| found.push(row.keys))?;
     if found.others > 0 {
         context.note(format!(
             "{} more pairs are not explained (--limit {})",
@@ -368,86 +211,6 @@ fn reported_pairs(
         ));
     }
     Ok(found.pairs)
-}
-
-/// Returns the contents of a report. Decompresses them if the name of the file asks for it.
-fn decompressed(path: &Path, window_bytes: u64) -> std::io::Result<Box<dyn BufRead + Send>> {
-    let report: Box<dyn Read + Send> = match path.as_os_str() == "-" {
-        true => Box::new(std::io::stdin()),
-        false => Box::new(File::open(path)?),
-    };
-    let mut report = BufReader::new(report);
-    let compression = Compression::from_content(report.fill_buf()?);
-    Ok(match compression {
-        Compression::None => Box::new(report),
-        _ => Box::new(BufReader::new(
-            compression.decoder(Box::new(report), window_bytes)?,
-        )),
-    })
-}
-
-fn pairs_of_lines(
-    context: &Context,
-    path: &Path,
-    form: ReportForm,
-    report: Box<dyn BufRead + Send>,
-    found: &mut ReportedPairs,
-) -> Result<()> {
-    let cannot_read = |e| Failure::io(format!("cannot read {}", path.display()), &e);
-    let mut row = String::new();
-    for (number, read) in (1_u64..).zip(report.split(b'\n')) {
-        context.interrupt.check()?;
-        let place = || format!("{}:{number}", path.display());
-        let read = String::from_utf8(read.map_err(cannot_read)?).map_err(|error| {
-            let position = error.utf8_error().valid_up_to() + 1;
-            Failure::bad_input(format!("invalid UTF-8 at byte {position}")).at(place())
-        })?;
-        row.push_str(read.strip_suffix('\r').unwrap_or(&read));
-        if form.is_open(&row) {
-            row.push('\n');
-            continue;
-        }
-        let line = std::mem::take(&mut row);
-        if line.is_empty() || number == 1 && form.is_header(&line) {
-            continue;
-        }
-        if let Some(keys) = form.keys(&line).map_err(|failure| failure.at(place()))? {
-            found.push(keys).map_err(|failure| failure.at(place()))?;
-        }
-    }
-    Ok(())
-}
-
-/// Reads a report in Parquet as a corpus is read: a row becomes a line of JSON.
-fn pairs_of_table(context: &Context, path: &Path, found: &mut ReportedPairs) -> Result<()> {
-    let keys = NAMES
-        .iter()
-        .flatten()
-        .map(|name| FieldPath::from_name(name));
-    let settings = CorpusSettings {
-        id: IdRule::Path,
-        text_fields: keys.collect(),
-        kind: Some(SourceKind::Parquet),
-        window_bytes: context.memory_bytes / 2,
-        ..CorpusSettings::default()
-    };
-    let corpus = Arc::new(Corpus::resolve(&[path.to_path_buf()], settings)?);
-    for record in CorpusRecords::new(Arc::clone(&corpus), Arc::default()) {
-        context.interrupt.check()?;
-        let record = record?;
-        let place = || corpus.position(record.source, record.line);
-        let read = match &record.problem {
-            Some(bad) => Err(Failure::from(bad.clone())),
-            None => json_keys(
-                &String::from_utf8_lossy(&record.bytes),
-                escape::parse_string,
-            ),
-        };
-        if let Some(keys) = read.map_err(|failure| failure.at(place()))? {
-            found.push(keys).map_err(|failure| failure.at(place()))?;
-        }
-    }
-    Ok(())
 }
 
 /// Writes the pairs to the destination, or to standard output without one.

@@ -22,8 +22,8 @@ use crate::options::{
 use crate::output::escape::{self, PrintedKey, printed};
 use crate::output::{Column, ColumnKind, Results, Value, nearness_columns};
 use crate::session::{
-    Context, CorpusDocuments, DocumentTally, find_document, must_take_text, open_to_read,
-    read_stored_features, read_text, resolve_corpus, taken_text,
+    Context, CorpusDocuments, DocumentTally, MissingText, StoredTexts, find_document,
+    must_take_text, open_to_read, read_text, resolve_corpus, taken_text,
 };
 use resemblance::invariant::{at, bug};
 use resemblance_corpus::{ContentRule, CorpusDocument};
@@ -295,13 +295,14 @@ fn known_features(
         return Ok(None);
     };
     must_have_similarities("--texts", snapshot.schema())?;
-    let (name, texts, options) = (
-        arguments.store.display(),
-        &arguments.texts,
-        &arguments.options,
-    );
-    let read = &mut features;
-    read_stored_features(context, name, snapshot, texts, options, false, read)?;
+    let texts = StoredTexts {
+        store: &arguments.store,
+        snapshot,
+        texts: &arguments.texts,
+        options: &arguments.options,
+        missing: MissingText::IsEstimated,
+    };
+    texts.read(context, &mut features)?;
     Ok(Some(features))
 }
 

@@ -1,6 +1,7 @@
 //! The verb `report`.
 
-use std::path::PathBuf;
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
@@ -8,7 +9,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use resemblance::invariant::{OrBug, bug};
 use resemblance::search::LeftOut;
 use resemblance::{Bounds, Collected};
-use resemblance_corpus::dedup::EqualDocuments;
+use resemblance_corpus::dedup::{EqualDocuments, FeatureShares};
 use resemblance_corpus::verification::{FeatureSets, verify_exact};
 use resemblance_eval::report::{
     ClusterFigures, DropOrder, DroppedDocuments, DroppedSample, Findings, Likeness, MAX_TEXT_BYTES,
@@ -19,10 +20,11 @@ use crate::failure::{Failure, Outcome, Result};
 use crate::options::{
     JoinLimits, JoinOptions, KeepRule, PolicyName, ReadOptions, SurvivorOptions, parse_part,
 };
-use crate::output::{Destination, Evidence, GroupedNumber, SurvivorPlace};
+use crate::output::escape::{PrintedKey, printed};
+use crate::output::{Destination, Evidence, GroupedNumber, SurvivorPlace, escape};
 use crate::session::{
-    BitList, Context, DocumentTally, JoinProduct, JoinProgress, Subject, limited,
-    must_be_rereadable, prepare_join, read_texts_of, resolve_corpus,
+    BitList, Context, DocumentTally, JoinProduct, JoinProgress, ReportedRow, Subject, document_key,
+    limited, must_be_rereadable, prepare_join, read_report, read_texts_of, resolve_corpus,
 };
 use crate::verbs::dedup::{DecidedRecord, DedupBasis, DedupChoices, decide};
 use resemblance_corpus::{ContentRule, only_store};
@@ -42,6 +44,7 @@ Examples:
   resemblance report a.jsonl b.jsonl -o report.html --chars 9 --threshold 0.7 --samples 10
   resemblance report corpus.jsonl -o report.html --policy representative --keep quality:max
   resemblance report more.jsonl -o report.html --against seen.rsm
+  resemblance report corpus.jsonl -o report.html --decisions dropped.tsv
   resemblance report texts/ -o report.html --simhash 64 --distance 3")]
 pub(crate) struct ReportArguments {
     /// JSON Lines files, tables, or folders (see resemblance --help)
@@ -57,6 +60,14 @@ pub(crate) struct ReportArguments {
     /// and clusters are shown by similarity all the same
     #[arg(long, value_name = "SHARE", value_parser = parse_part, conflicts_with_all = ["budget", "verify"])]
     lost: Option<f64>,
+    /// Show the documents that a run of dedup has removed, whose --report, with a header, this is, instead of deciding
+    /// again. The corpus is that of the run. Pairs and clusters are those of these options all the same
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = ["lost", "against", "policy", "keep", "budget"]
+    )]
+    decisions: Option<PathBuf>,
     /// Maximum number of removed documents to show beside those that stay
     #[arg(long, value_name = "N", default_value_t = 20)]
     drops: usize,
@@ -98,6 +109,13 @@ impl ReportArguments {
 
     /// Returns the rule by which documents survive, and its options as they are printed.
     fn survivor_rule(&self) -> SurvivorRule {
+        if let Some(path) = &self.decisions {
+            return SurvivorRule {
+                options: format!("--report {}", path.display()),
+                reason: "the decisions of that run, which its report lists",
+                is_one_of_each_cluster: false,
+            };
+        }
         let SurvivorOptions {
             against,
             policy,
@@ -147,8 +165,8 @@ pub(crate) fn report(context: &Context, arguments: &ReportArguments) -> Result<O
     let mut destination = Destination::create(&arguments.output, arguments.force)?;
     let (mut found, dropped) = find(context, arguments)?;
     let (keys, schema) = (found.shown_keys()?, found.collected.schema());
-    let add_dropped = |number, bytes| {
-        if dropped.get(number)? {
+    let add_dropped = |number, key: &[u8], bytes| {
+        if dropped.has(number, key)? {
             found.dropped.bytes += bytes as u64;
         }
         Ok(())
@@ -188,7 +206,22 @@ struct ReportSubject {
     features: Option<Arc<FeatureSets>>,
 }
 
-fn find(context: &Context, arguments: &ReportArguments) -> Result<(Findings, BitList)> {
+/// The documents that are removed.
+enum Removed {
+    Numbers(BitList),
+    Keys(HashSet<Vec<u8>>),
+}
+
+impl Removed {
+    fn has(&self, number: u64, key: &[u8]) -> Result<bool> {
+        match self {
+            Self::Numbers(numbers) => numbers.get(number),
+            Self::Keys(keys) => Ok(keys.contains(key)),
+        }
+    }
+}
+
+fn find(context: &Context, arguments: &ReportArguments) -> Result<(Findings, Removed)> {
     let choices = arguments.choices();
     let basis = choices.weigh(context, choices.basis(context)?)?;
     let (collected, features) = Subject::collect(
@@ -210,7 +243,10 @@ fn find(context: &Context, arguments: &ReportArguments) -> Result<(Findings, Bit
     // Their memory is for those of dedup.
     drop(subject.features);
     let listed = DroppedDocuments::new(arguments.order, arguments.drops);
-    let (dropped, dropped_numbers) = find_dropped(&context.repeated(), choices, &basis, listed)?;
+    let (dropped, removed) = match &arguments.decisions {
+        Some(path) => read_dropped(context, path, &collected, listed)?,
+        None => find_dropped(&context.repeated(), choices, &basis, listed)?,
+    };
     let found = Findings {
         collected,
         is_exact: basis.is_exact || basis.schema.is_exact(),
@@ -219,7 +255,7 @@ fn find(context: &Context, arguments: &ReportArguments) -> Result<(Findings, Bit
         dropped,
         left_out,
     };
-    Ok((found, dropped_numbers))
+    Ok((found, removed))
 }
 
 fn find_pairs(
@@ -277,13 +313,85 @@ fn find_clusters(
     })
 }
 
+/// Reads the documents that a run of dedup has dropped from its report.
+fn read_dropped(
+    context: &Context,
+    path: &Path,
+    collected: &Collected,
+    mut found: DroppedDocuments,
+) -> Result<(DroppedDocuments, Removed)> {
+    let (mut rows, mut removed) = (Vec::new(), HashSet::new());
+    read_report(context, path, &mut |row| {
+        found.equal += u64::from(row.text("similarity_is").as_deref() == Some("equal"));
+        let sample = reported_drop(row)?;
+        if !removed.insert(sample.document.clone()) {
+            let key = escape::key(&sample.document);
+            return Err(Failure::bad_input(format!("{key} is dropped twice")));
+        }
+        found.estimated += u64::from(sample.is_estimate);
+        rows.push(sample);
+        Ok(())
+    })?;
+    let survivors = rows.iter().filter_map(|row| row.survivor.as_ref());
+    let named: HashSet<&Vec<u8>> = removed.iter().chain(survivors).collect();
+    let mut present = HashSet::new();
+    for id in collected.pairs().ids()? {
+        present.extend(collected.key(id)?.filter(|key| named.contains(key)));
+    }
+    if let Some(other) = removed.iter().find(|key| !present.contains(*key)) {
+        let (name, key) = (path.display(), escape::key(other));
+        return Err(Failure::bad_input(format!(
+            "{name} drops {key}, which the corpus does not have"
+        ))
+        .with_note("give the corpus that dedup has read, and the same --id-field"));
+    }
+    for mut row in rows {
+        row.survivor = row.survivor.filter(|key| present.contains(key));
+        found.in_store += u64::from(row.survivor.is_none());
+        found.add(row);
+    }
+    found.dropped = removed.len() as u64;
+    found.kept = collected.len() - found.dropped;
+    Ok((found, Removed::Keys(removed)))
+}
+
+/// Returns the document that a row of a report drops.
+fn reported_drop(row: ReportedRow) -> Result<DroppedSample> {
+    let similarity = row.number("similarity");
+    let estimate = similarity.or_else(|| row.number("similarity_estimate"));
+    let distance = row.number("distance").map(|bits| bits as u32);
+    let shares = row.number("held").zip(row.number("covered"));
+    let rule = row
+        .text("rule")
+        .filter(|_| estimate.is_some() || distance.is_some());
+    let Some(rule) = rule else {
+        return Err(Failure::bad_input(
+            "expected the columns of dedup --report, with their names",
+        ));
+    };
+    let is_estimate = row.text("similarity_is").as_deref() == Some("estimate");
+    let [document, survivor] = row.keys;
+    Ok(DroppedSample {
+        likeness: Likeness::of(estimate, distance)?,
+        is_estimate: is_estimate && similarity.is_some(),
+        shares: shares.map(|(held, covered)| FeatureShares::reported(held, covered)),
+        rule,
+        document: document_key(document)?,
+        survivor_label: printed(&survivor),
+        survivor: match survivor {
+            PrintedKey::Key(key) => Some(key),
+            PrintedKey::Id(_) => None,
+        },
+    })
+}
+
 /// Decides as dedup does, and writes nothing. Returns the numbers of the documents that it drops, too.
 fn find_dropped(
     context: &Context,
     choices: DedupChoices<'_>,
     basis: &DedupBasis,
     mut found: DroppedDocuments,
-) -> Result<(DroppedDocuments, BitList)> {
+) -> Result<(DroppedDocuments, Removed)> {
     let content = ContentRule::new(&basis.schema, basis.is_exact);
     let mut corpus = resolve_corpus(context, choices.inputs, &choices.join.corpus, content)?;
     choices.survivors.keep.apply(&mut corpus);
@@ -314,5 +422,5 @@ fn find_dropped(
     (found.kept, found.dropped) = (tally.kept, tally.dropped);
     (found.equal, found.estimated) = (tally.equal, tally.estimated);
     found.budget_exceeded = tally.budget_exceeded;
-    Ok((found, decided.dropped))
+    Ok((found, Removed::Numbers(decided.dropped)))
 }

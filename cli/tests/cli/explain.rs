@@ -252,9 +252,56 @@ fn a_report_drops_what_dedup_drops() {
             })
             .collect();
         assert_eq!(removed(&page), expected, "{options:?}");
+        if !options.contains(&"--verify") {
+            decisions_are_read(&folder, number, &dedup, &[options, schema].concat(), &page);
+        }
     }
+    let header = "dropped\tsurvivor\tsimilarity\tsimilarity_is\theld\tcovered\trule\n";
+    let row = "other\t1\t0.9\texact\t0.95\t0.95\tsimilarity\n";
+    folder.write("other.tsv", header.to_owned() + row);
+    folder.write("bare.tsv", row);
+    folder.write(
+        "twice.tsv",
+        header.to_owned() + &row.replace("other", "2").repeat(2),
+    );
+    for (list, said) in [
+        ("other.tsv", "drops other, which the corpus does not have"),
+        ("bare.tsv", "columns of dedup --report"),
+        ("twice.tsv", "2 is dropped twice"),
+    ] {
+        let mixed = format!("report c.jsonl -o no.html --decisions {list}");
+        folder.run(&mixed).expect(3).says(&[said]);
+    }
+    let mixed = "report c.jsonl -o no.html --decisions dropped.tsv --lost 0";
+    folder.run(mixed).expect(2).says(&["--lost"]);
     let mixed = "report c.jsonl -o no.html --policy cluster --budget 3";
     folder.run(mixed).expect(2).says(&["--budget"]);
+}
+
+/// A report page of the decisions that a run has listed shows those removed documents, whatever the form
+/// of the list.
+fn decisions_are_read(
+    folder: &Folder,
+    number: usize,
+    dedup: &[&str],
+    options: &[&str],
+    page: &str,
+) {
+    let list = ["r.tsv", "r.csv", "r.jsonl", "r.json"][number % 4];
+    let dedup = dedup.iter().copied().filter(|it| *it != "--no-header");
+    let dedup = dedup.map(|it| if it == "dropped.tsv" { list } else { it });
+    let dedup: Vec<&str> = dedup.chain(options.iter().copied()).collect();
+    folder.run(&dedup[..]).expect(0);
+    let report = format!("report c.jsonl -o read.html --decisions {list} --words 2 --force");
+    folder.run(&report).expect(0);
+    let read = folder.read_text("read.html");
+    must_be_well_formed(&read);
+    assert_eq!(removed(&read), removed(page), "{options:?}");
+    let tile = |page: &str| {
+        let (_, rest) = page.split_once("<dt>removed by dedup</dt>").unwrap();
+        rest.split_once("</dl>").unwrap().0.to_owned()
+    };
+    assert_eq!(tile(&read), tile(page), "{options:?}");
 }
 
 fn words_of(text: &str) -> impl Iterator<Item = &str> {

@@ -235,7 +235,13 @@ fn nothing_is_lost_beyond_the_share_that_may_be() {
         }
     }
     assert!(kept_counts.len() >= 3, "{kept_counts:?}");
+    // Features decide anyway.
+    let exact =
+        "dedup c.jsonl -o exact.jsonl --words 1 --lost 0.25 --policy representative --exact";
+    folder.run(exact).expect(0);
+    assert!(folder.read("exact.jsonl") == folder.read("kept.jsonl"));
     for wrong in [
+        "--lost 0 --exact --exact-bits 40",
         "--lost 1",
         "--lost -0.1",
         "--lost x",

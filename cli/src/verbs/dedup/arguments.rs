@@ -10,9 +10,10 @@ use resemblance_corpus::verification::FeatureSets;
 
 use crate::failure::{Failure, Result};
 use crate::options::{
-    JoinLimits, JoinOptions, PolicyName, SurvivorOptions, must_use_texts, parse_part, parse_share,
+    JoinLimits, JoinOptions, PolicyName, SurvivorOptions, must_compare_sets, must_use_texts,
+    parse_part, parse_share,
 };
-use crate::session::{Context, open_to_read, read_stored_features, weighed};
+use crate::session::{Context, MissingText, StoredTexts, open_to_read, weighed};
 
 /// The unit that is removed if it has appeared before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -324,6 +325,7 @@ impl DedupChoices<'_> {
                 join.by.must_suit(store.schema())?;
                 (store.schema().clone(), Some(store.snapshot()?))
             }
+            None if self.lost.is_some() => (join.schema.by_features().build(&join.bounds)?, None),
             None => (join.schema.build(&join.bounds)?, None),
         };
         let has_budget = self.survivors.budget.is_some();
@@ -357,6 +359,10 @@ impl DedupChoices<'_> {
                 "--rejected and --review do not go with --policy cluster, which does not compare documents that others link",
             )
             .with_note("use --policy first or representative"));
+        }
+        if self.lost.is_none() && schema.minhash().is_some() {
+            // The sets of a weighted store are compared without their weights here.
+            must_compare_sets(schema)?;
         }
         let has_bound = self.lost.is_some() || self.join_bounds().similarity_floor(schema)? > 0.0;
         if !is_exact || !has_bound {
@@ -421,17 +427,18 @@ impl DedupChoices<'_> {
         else {
             return Ok(None);
         };
-        let (name, texts, options) = (path.display(), &self.survivors.texts, &self.join.corpus);
         let needs_all = self.lost.is_some();
-        let known = read_stored_features(
-            context,
-            name,
+        let texts = StoredTexts {
+            store: path,
             snapshot,
-            texts,
-            options,
-            needs_all,
-            &mut features,
-        )?;
+            texts: &self.survivors.texts,
+            options: &self.join.corpus,
+            missing: match needs_all {
+                true => MissingText::IsLeftOut,
+                false => MissingText::IsEstimated,
+            },
+        };
+        let known = texts.read(context, &mut features)?;
         // A search without verification compares one of several equal documents.
         Ok((known > 0 || needs_all).then(|| Arc::new(features)))
     }

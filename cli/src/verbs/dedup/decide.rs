@@ -1,6 +1,5 @@
 //! Decides which documents are kept.
 
-use std::cell::RefCell;
 use std::num::{NonZeroU64, NonZeroUsize};
 use std::sync::{Arc, OnceLock};
 
@@ -25,7 +24,7 @@ use crate::session::{
     missed_pairs, must_be_same, prepare_join, print_certainty, print_left_out, print_suspicious,
     temporary_name,
 };
-use resemblance::invariant::{at, at_mut, bug};
+use resemblance::invariant::{at_mut, bug};
 use resemblance_corpus::{Corpus, CorpusDocument, IdRule, ReadTotals};
 
 /// A document that is dropped.
@@ -723,24 +722,19 @@ impl KnownDocuments {
     /// Finds the documents that are near one of the store.
     fn find_near(&self, documents: &mut [SketchedDocument]) -> Result<()> {
         let (schema, bounds) = (self.snapshot.schema(), self.bounds);
-        let (floor, rejected) = (bounds.similarity_floor(schema)?, RefCell::default());
         let signature = |document: &SketchedDocument| document.sketched.signature.clone();
         let signatures: Vec<Signature> = documents.iter().map(signature).collect();
         let mut query = self.snapshot.query(&signatures).bounds(bounds).limit(1);
         if let Some(budget) = self.budget {
             query = query.probe_budget(budget.get());
         }
-        let new = &*documents;
-        if let Some(sets) = self.sets.as_ref().filter(|_| self.verifies) {
-            let rejected: &RefCell<Vec<_>> = &rejected;
-            query = query.verify(move |index, id| {
-                let compared = sets.compare(index, &at(new, index)?.sketched, id)?;
-                let below = compared.filter(|it| self.lists_rejected && it.similarity < floor);
-                rejected.borrow_mut().extend(below);
-                Ok(compared.map(|compared| compared.similarity))
-            });
-        }
-        let answers = query.run()?;
+        let (answers, rejected) = match self.sets.as_ref().filter(|_| self.verifies) {
+            Some(sets) => {
+                let batch: Vec<_> = documents.iter().map(|it| &it.sketched).collect();
+                sets.verify(query, &batch, bounds.similarity_floor(schema)?)?
+            }
+            None => (query.run()?, Vec::new()),
+        };
         for (document, answer) in documents.iter_mut().zip(answers) {
             document.is_beyond_budget = answer.budget_exceeded().is_some();
             if let Some(found) = answer.into_iter().next() {
@@ -758,7 +752,7 @@ impl KnownDocuments {
                 });
             }
         }
-        self.note_rejected(documents, rejected.into_inner())
+        self.note_rejected(documents, rejected)
     }
 
     /// Finds the documents whose features one of the store has, all but the share that may be lost.

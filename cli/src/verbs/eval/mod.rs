@@ -252,7 +252,7 @@ fn shingle_chart(
         schema,
         sizes.keys(),
         usize::MAX,
-        |_, _| Ok(()),
+        |_, _, _| Ok(()),
     )?;
     let mut progress = context.progress("cutting");
     let chart = sizes.chart(&texts, || context.tick(&mut progress))?;

@@ -81,6 +81,12 @@ pub struct FeatureShares {
 }
 
 impl FeatureShares {
+    /// Takes the two shares of a report.
+    #[must_use]
+    pub fn reported(held: f64, covered: f64) -> Self {
+        Self { held, covered }
+    }
+
     /// Returns the shares of a dropped document and its survivor with these numbers of features, of
     /// which they have this number in common.
     pub(crate) fn new(dropped: usize, survivor: usize, shared: usize) -> Self {

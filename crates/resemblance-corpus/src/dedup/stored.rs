@@ -1,13 +1,14 @@
 //! Finds the documents of a store that hold new documents.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::sync::Arc;
 
 use resemblance::exact::shared_from;
 use resemblance::invariant::{at, at_mut};
 use resemblance::schema::EmptyDocuments;
-use resemblance::{DocumentId, Error, Result, Signature, Snapshot};
+use resemblance::{DocumentId, Error, Matches, Query, Result, Signature, Snapshot};
 
 use crate::dedup::contained::{check_lost, least_held};
 use crate::dedup::evidence::{ComparedCandidate, exact_hashes};
@@ -97,6 +98,31 @@ impl StoredSets {
             .map(|set| SetOverlap::of(self.own(document), &set).compared(index as u64, candidate)))
     }
 
+    /// Runs a query for the signatures of a batch that compares documents exactly where the features of
+    /// the stored ones are known. Returns its answers, and the stored documents that were compared so
+    /// and are less similar than `min_similarity`, in the order of the batch.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`Query::run`](resemblance::Query::run) and [`compare`](Self::compare).
+    pub fn verify(
+        &self,
+        query: Query<'_, Vec<Matches>>,
+        documents: &[&SketchedText],
+        min_similarity: f64,
+    ) -> Result<(Vec<Matches>, Vec<ComparedCandidate>)> {
+        let rejected = RefCell::default();
+        let similarity = |index, id| {
+            let compared = self.compare(index, at(documents, index)?, id)?;
+            let rejected: &RefCell<Vec<_>> = &rejected;
+            let below = compared.filter(|it| it.similarity < min_similarity);
+            rejected.borrow_mut().extend(below);
+            Ok(compared.map(|compared| compared.similarity))
+        };
+        let answers = query.verify(similarity).run()?;
+        Ok((answers, in_order(rejected.into_inner())))
+    }
+
     /// Finds, for each document of a batch, a stored one that holds it: at most the share `max_lost`
     /// of its distinct features is missing from that one. Stored documents are compared if they
     /// share a bucket with the document, and if the schema has
@@ -148,8 +174,7 @@ impl StoredSets {
                 }
             }
         }
-        let order = |it: &ComparedCandidate| (it.document, it.candidate);
-        answer.rejected.sort_unstable_by_key(order);
+        answer.rejected = in_order(answer.rejected);
         Ok(answer)
     }
 
@@ -214,6 +239,12 @@ impl StoredSets {
         let set = record.and_then(|it| exact_hashes(schema, it.signature()).map(<[u64]>::to_vec));
         Ok(set.map(Cow::Owned))
     }
+}
+
+/// Sorts candidates by the documents that they were compared with.
+fn in_order(mut candidates: Vec<ComparedCandidate>) -> Vec<ComparedCandidate> {
+    candidates.sort_unstable_by_key(|it| (it.document, it.candidate));
+    candidates
 }
 
 #[cfg(test)]

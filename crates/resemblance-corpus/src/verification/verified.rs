@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use resemblance::exact::jaccard_from;
 use resemblance::invariant::at;
 use resemblance::search::Earlier;
-use resemblance::{Document, Join, Novelty, Result, Signature, Sketcher, WriteTransaction};
+use resemblance::{
+    Document, Join, Novelty, Result, Signature, Sketcher, Snapshot, WriteTransaction,
+};
 use resemblance_sketch::sketch::is_present;
 
 use crate::dedup::RejectedCandidates;
@@ -85,6 +87,40 @@ impl SketchedText {
             signature: sketcher.weighted_hashes(weights.iter().copied())?,
             features: distinct(with_features, present.map(|(hash, _)| *hash)).into(),
         })
+    }
+
+    /// Puts the features into `features` for the stored document with a key, if that has the same
+    /// signature and no features there. Returns true if it does.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`Snapshot::get`] and [`FeatureSets::put`].
+    ///
+    /// ```
+    /// use resemblance::{MinHash, Schema, Store, Text};
+    /// use resemblance_corpus::verification::{FeatureSets, SketchedText};
+    ///
+    /// let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).build()?;
+    /// let store = Store::in_memory(schema)?;
+    /// store.insert("page", &store.sketch_text("a b c")?)?;
+    /// let mut features = FeatureSets::new(std::env::temp_dir());
+    /// let text = SketchedText::new(&store.sketcher(), true, "a b c")?;
+    /// assert!(text.put_as_stored(&mut features, &store.snapshot()?, "page")?);
+    /// assert!(!text.put_as_stored(&mut features, &store.snapshot()?, "other")?);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn put_as_stored(
+        &self,
+        features: &mut FeatureSets,
+        snapshot: &Snapshot,
+        key: impl AsRef<[u8]>,
+    ) -> Result<bool> {
+        let record = snapshot.get(key)?;
+        let same = record.filter(|it| *it.signature() == self.signature && !features.has(it.id()));
+        if let Some(record) = &same {
+            features.put(record.id(), Arc::clone(&self.features))?;
+        }
+        Ok(same.is_some())
     }
 
     /// Returns the memory that the features take, in bytes.
