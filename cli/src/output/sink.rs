@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::fs::File;
+use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,17 +10,15 @@ use std::sync::Arc;
 #[cfg(not(feature = "tables"))]
 use resemblance_corpus::CorpusError;
 use resemblance_corpus::{
-    AddedColumn, Compression, Corpus, CorpusRecord, CorpusRecords, CorpusSource, SourceKind,
-    header_with, record_with,
+    AddedColumn, ArchiveCopy, ArchiveCounts, Compression, Corpus, CorpusRecord, CorpusRecords,
+    CorpusSource, PageFate, SourceKind, header_with, record_with,
 };
 #[cfg(feature = "tables")]
 use resemblance_corpus::{TableError, TableWriter};
 use tempfile::{TempDir, TempPath};
 
 use super::destination::Destination;
-#[cfg(feature = "tables")]
-use super::destination::failed;
-use super::destination::{self, cannot_write};
+use super::destination::{self, cannot_write, failed};
 use super::guard;
 use super::target::OutputTarget;
 use crate::failure::{Failure, Result};
@@ -72,8 +71,12 @@ impl Sink {
                 file: OutputFile::new(Destination::replace(path, true)?),
                 next: 0,
             }),
-            OutputTarget::Folder(path) => {
-                SinkFiles::Folder(OutputFolder::create(path.clone(), force)?)
+            OutputTarget::Folder { path, are_rows } => {
+                let folder = OutputFolder::create(path.clone(), force)?;
+                SinkFiles::Folder(OutputFolder {
+                    are_rows: *are_rows,
+                    ..folder
+                })
             }
         };
         Ok(Self { files, added: None })
@@ -85,6 +88,14 @@ impl Sink {
             added: Some(Arc::new(columns)),
             ..self
         }
+    }
+
+    /// Returns the same sink, which copies only those records of WARC files that belong to its pages.
+    pub(crate) fn of_pages_alone(mut self) -> Self {
+        if let SinkFiles::Folder(folder) = &mut self.files {
+            *folder.archive = ArchiveCopy::new(false);
+        }
+        self
     }
 
     /// Makes ready for records of this source, those that are kept and those that are not.
@@ -109,16 +120,28 @@ impl Sink {
         corpus: &Corpus,
         records: &CorpusRecords,
     ) -> Result<()> {
+        let at_place = |bad| Failure::from(bad).at(corpus.position(record.source, record.line));
+        let line = corpus.as_line(record).map_err(at_place)?;
         let changed = match &self.added {
-            Some(columns) => Some(record_with(columns, record, number).map_err(|bad| {
-                Failure::from(bad).at(corpus.position(record.source, record.line))
-            })?),
+            Some(columns) => Some(record_with(columns, &line, number).map_err(at_place)?),
             None => None,
         };
-        let record = changed.as_ref().unwrap_or(record);
+        let record = changed.as_ref().unwrap_or(&line);
         match &mut self.files {
             SinkFiles::One(one) => one.file.record(record),
             SinkFiles::Folder(folder) => folder.record(record, corpus, records),
+        }
+    }
+
+    /// Copies a record of the WARC file that was begun last. Returns false if its pages are written
+    /// as rows.
+    pub(crate) fn archived(&mut self, record: &CorpusRecord, fate: PageFate<'_>) -> Result<bool> {
+        match &mut self.files {
+            SinkFiles::Folder(folder) if folder.is_archive => {
+                folder.copy_archive(|archive, output| archive.copy(record, fate, output))?;
+                Ok(true)
+            }
+            _ => Ok(false),
         }
     }
 
@@ -144,19 +167,21 @@ impl Sink {
     }
 
     /// Renames what was written to its final name. Returns messages about files that were removed
-    /// for it.
-    pub(crate) fn finish(self, corpus: &Corpus, records: &CorpusRecords) -> Result<Option<String>> {
+    /// for it, and about records without a page.
+    pub(crate) fn finish(self, corpus: &Corpus, records: &CorpusRecords) -> Result<Vec<String>> {
         let sources = corpus.sources.len();
         let header = |source| header(corpus, records, self.added.as_deref(), source);
         match self.files {
             SinkFiles::One(mut one) => {
                 one.begin_up_to(sources.saturating_sub(1), header)?;
                 one.file.finish()?;
-                Ok(None)
+                Ok(Vec::new())
             }
             SinkFiles::Folder(mut folder) => {
                 folder.open_up_to(sources, corpus, records, header)?;
-                folder.finish()
+                let mut notes = archive_notes(folder.archive.counts);
+                notes.extend(folder.finish()?);
+                Ok(notes)
             }
         }
     }
@@ -201,11 +226,16 @@ impl OneOutput {
 /// A folder of output files, written elsewhere and moved into place at the end.
 struct OutputFolder {
     target: PathBuf,
+    /// True if pages of WARC files are written as rows.
+    are_rows: bool,
     overwrites: bool,
     staging: TempDir,
     /// The number of the next source whose output has not been opened.
     next: usize,
     current: Option<OutputFile>,
+    /// True if the current file gets records of WARC.
+    is_archive: bool,
+    archive: Box<ArchiveCopy>,
     written: Vec<PathBuf>,
 }
 
@@ -221,9 +251,12 @@ impl OutputFolder {
         Ok(Self {
             staging: destination::folder_in(&beside)?,
             target,
+            are_rows: false,
             overwrites,
             next: 0,
             current: None,
+            is_archive: false,
+            archive: Box::new(ArchiveCopy::new(true)),
             written: Vec::new(),
         })
     }
@@ -249,7 +282,9 @@ impl OutputFolder {
             };
             let is_read = source.problem.is_none() && !corpus.is_unread(self.next);
             if source.kind != SourceKind::Text && is_read {
-                self.open(&source.output_path(), records.compression(self.next))?;
+                let path = source.output_path(self.are_rows);
+                self.open(&path, records.compression(self.next))?;
+                self.is_archive = source.kind == SourceKind::Warc && !self.are_rows;
             }
             if let Some(header) = header(self.next)?.filter(|_| is_read) {
                 self.current()?.header(&header)?;
@@ -289,7 +324,20 @@ impl OutputFolder {
         current.ok_or_else(|| bug("a record was kept before its file was opened").into())
     }
 
+    fn copy_archive(
+        &mut self,
+        copy: impl FnOnce(&mut ArchiveCopy, &mut Destination) -> io::Result<()>,
+    ) -> Result<()> {
+        let current = self.current.as_mut();
+        let file = current.ok_or_else(|| bug("a record was copied before its file was opened"))?;
+        let output = file.lines()?;
+        copy(&mut self.archive, output).map_err(|error| failed(&output.path, &error))
+    }
+
     fn close(&mut self) -> Result<()> {
+        if std::mem::take(&mut self.is_archive) {
+            self.copy_archive(ArchiveCopy::end_file)?;
+        }
         match self.current.take() {
             Some(destination) => destination.finish(),
             None => Ok(()),
@@ -397,6 +445,35 @@ impl OutputFolder {
         }
         Ok(())
     }
+}
+
+/// Describes the records of WARC files that were copied beside pages, and those in place of pages.
+fn archive_notes(counts: ArchiveCounts) -> Vec<String> {
+    let ArchiveCounts {
+        others,
+        left_out,
+        same_payload,
+        near,
+        unreplaced,
+    } = counts;
+    let mut notes = Vec::new();
+    if others + left_out > 0 {
+        notes.push(format!(
+            "WARC records other than pages: {others} copied, {left_out} left out with their pages"
+        ));
+    }
+    if same_payload + near + unreplaced > 0 {
+        let mut note = format!(
+            "revisit records: {same_payload} of the same payload, {near} of near-duplicates"
+        );
+        if unreplaced > 0 {
+            note += &format!(
+                "; dropped pages without one, because they or their survivors are not responses of WARC: {unreplaced}"
+            );
+        }
+        notes.push(note);
+    }
+    notes
 }
 
 /// The number of files at a path and below it.

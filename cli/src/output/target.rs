@@ -16,18 +16,24 @@ pub(crate) enum OutputTarget {
     /// One file for all.
     File(PathBuf),
     /// A file for each file of the input.
-    Folder(PathBuf),
+    Folder {
+        path: PathBuf,
+        /// True if pages of WARC files are written as rows, which get columns.
+        are_rows: bool,
+    },
     /// The only file of the input, which is replaced.
     InPlace(PathBuf),
 }
 
 impl OutputTarget {
-    /// Reads the `-o` option, and refuses what could not be written in the end.
+    /// Reads the `-o` option, and refuses what could not be written in the end. If pages of WARC files
+    /// `are_rows`, they are written as such.
     pub(crate) fn choose(
         path: &Path,
         inputs: &[PathBuf],
         corpus: &Corpus,
         force: bool,
+        are_rows: bool,
     ) -> Result<Self> {
         let text = corpus
             .sources
@@ -52,8 +58,11 @@ impl OutputTarget {
                     "{name} is a file name, but text files can only be written to a folder"
                 )));
             }
-            check_folder(path, corpus, force)?;
-            return Ok(Self::Folder(path.to_path_buf()));
+            check_folder(path, corpus, force, are_rows)?;
+            return Ok(Self::Folder {
+                path: path.to_path_buf(),
+                are_rows,
+            });
         }
         if let Some(text) = text {
             return Err(Failure::usage(format!(
@@ -103,12 +112,12 @@ impl OutputTarget {
             Self::File(path) | Self::InPlace(path) => {
                 place.is_some() && guard::canonical_path(path) == place
             }
-            Self::Folder(out) => {
-                let below = place.as_deref().zip(guard::canonical_path(out));
+            Self::Folder { path, are_rows } => {
+                let below = place.as_deref().zip(guard::canonical_path(path));
                 let relative = below.and_then(|(place, out)| place.strip_prefix(out).ok());
                 relative.is_some_and(|relative| {
                     let mut sources = corpus.sources.iter();
-                    sources.any(|source| source.output_path() == relative)
+                    sources.any(|source| source.output_path(*are_rows) == relative)
                 })
             }
         };
@@ -134,6 +143,12 @@ fn must_be_named_for(path: &Path, corpus: &Corpus) -> Result<()> {
     };
     let written = source.kind.written_as();
     if named != written {
+        let advice = match source.kind {
+            SourceKind::Warc if named == SourceKind::Warc => {
+                "a folder, such as out/, gets WARC files"
+            }
+            _ => "give the output another name",
+        };
         let (path, kind, named) = (path.display(), source.kind.name(), named.name());
         let form = match written == source.kind {
             true => "unchanged",
@@ -143,12 +158,12 @@ fn must_be_named_for(path: &Path, corpus: &Corpus) -> Result<()> {
             "{path} has the name of {named}, but {} is {kind} and is written {form}",
             source.name().display()
         ))
-        .with_note("give the output another name"));
+        .with_note(advice));
     }
     Ok(())
 }
 
-fn check_folder(out: &Path, corpus: &Corpus, force: bool) -> Result<()> {
+fn check_folder(out: &Path, corpus: &Corpus, force: bool, are_rows: bool) -> Result<()> {
     destination::may_be_folder(out)?;
     let mut names = BTreeMap::new();
     for source in &corpus.sources {
@@ -159,7 +174,7 @@ fn check_folder(out: &Path, corpus: &Corpus, force: bool) -> Result<()> {
             return Err(Failure::usage("standard input has no file name")
                 .with_note("give a file name or - after -o"));
         }
-        if let Some(other) = names.insert(source.output_path(), source) {
+        if let Some(other) = names.insert(source.output_path(are_rows), source) {
             return Err(Failure::usage(format!(
                 "{} and {} would be written to the same file in {}",
                 other.name().display(),
@@ -167,7 +182,7 @@ fn check_folder(out: &Path, corpus: &Corpus, force: bool) -> Result<()> {
                 out.display()
             )));
         }
-        destination::must_not_pass_links(out, &source.output_path())?;
+        destination::must_not_pass_links(out, &source.output_path(are_rows))?;
     }
     if !out.is_dir() {
         return Ok(());

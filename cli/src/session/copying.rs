@@ -1,6 +1,7 @@
 //! Reads a corpus twice: a source that can be read only once is copied first, repeated parts are
 //! found in the first reading, and kept documents are written in the second.
 
+use std::collections::{HashMap, HashSet};
 use std::io::{self, Seek};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,7 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use resemblance::Text;
 use resemblance_corpus::dedup::{RepeatedParts, TextPart, TextParts};
 use resemblance_corpus::{
-    Corpus, CorpusDocument, CorpusRecords, ReadTotals, SourceKind, SourceOrigin, TextTrims,
+    Corpus, CorpusDocument, CorpusRecords, PageFate, ReadTotals, RevisitTarget, SourceKind,
+    SourceOrigin, TextTrims,
 };
 
 use super::context::Context;
@@ -51,6 +53,50 @@ pub(crate) struct CopiedRecords {
     pub(crate) sink: Sink,
     /// True if texts are written without their left-out parts.
     pub(crate) are_trimmed: bool,
+    /// The revisit records in place of pages that are not wanted.
+    pub(crate) revisits: Option<Revisits>,
+}
+
+/// The pages that revisit records refer to.
+pub(crate) struct Revisits {
+    /// The number of the survivor of each dropped document.
+    survivors: HashMap<u64, u64>,
+    targets: HashMap<u64, RevisitTarget>,
+}
+
+impl Revisits {
+    /// Reads the corpus for the survivors.
+    pub(crate) fn read(
+        context: &Context,
+        corpus: &Arc<Corpus>,
+        totals: ReadTotals,
+        survivors: HashMap<u64, u64>,
+    ) -> Result<Self> {
+        let wanted: HashSet<u64> = survivors.values().copied().collect();
+        let mut targets = HashMap::new();
+        let mut records =
+            CorpusRecords::new(Arc::clone(corpus), Arc::default()).with_whole_tables();
+        let mut progress = context.progress("looking for survivors");
+        let mut number = 0;
+        for record in records.by_ref() {
+            let record = record?;
+            context.count(&mut progress, number)?;
+            if record.documents() == 1 && wanted.contains(&number) {
+                targets.extend(RevisitTarget::of(&record).map(|target| (number, target)));
+            }
+            number += record.documents();
+        }
+        progress.clear();
+        must_be_same(totals, records.totals())?;
+        Ok(Self { survivors, targets })
+    }
+
+    fn fate(&self, number: u64) -> PageFate<'_> {
+        let Some(survivor) = self.survivors.get(&number) else {
+            return PageFate::LeftOut;
+        };
+        PageFate::Replaced(self.targets.get(survivor))
+    }
 }
 
 /// Reads the corpus again, and writes to each output its records.
@@ -75,16 +121,27 @@ pub(crate) fn copy_records(
         context.interrupt.check()?;
         progress.update(number, bytes_read.load(Ordering::Relaxed));
         let first = number;
-        number += record.table_rows.unwrap_or(1);
+        number += record.documents();
         for CopiedRecords {
             wanted,
             sink,
             are_trimmed,
+            revisits,
         } in &mut outputs
         {
             sink.begin_source(record.source, corpus, &records)?;
             // A corpus that has grown since is reported below.
             let is_wanted = |number| Ok(number < wanted.len() && wanted.get(number)?);
+            if let Some(archived) = &record.archived {
+                let fate = match revisits {
+                    _ if is_wanted(first)? => PageFate::Copied,
+                    Some(revisits) => revisits.fate(first),
+                    None => PageFate::LeftOut,
+                };
+                if sink.archived(&record, fate)? || !archived.is_page() {
+                    continue;
+                }
+            }
             if record.table_rows.is_some() {
                 sink.table(record.source, corpus, first..number, |row| {
                     context.interrupt.check()?;
@@ -106,8 +163,8 @@ pub(crate) fn copy_records(
     // Decisions are by the number of a record: of other records they would keep the wrong ones.
     must_be_same(totals, records.totals())?;
     for output in outputs {
-        if let Some(removed) = output.sink.finish(corpus, &records)? {
-            context.note(removed);
+        for note in output.sink.finish(corpus, &records)? {
+            context.note(note);
         }
     }
     Ok(())

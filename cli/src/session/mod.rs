@@ -27,7 +27,7 @@ pub(crate) use context::Context;
 #[cfg(feature = "sqlite")]
 pub(crate) use copying::corpus_changed;
 pub(crate) use copying::{
-    CopiedRecords, TrimmedCorpus, copy_records, must_be_same, spool_sources, trim_corpus,
+    CopiedRecords, Revisits, TrimmedCorpus, copy_records, must_be_same, spool_sources, trim_corpus,
 };
 pub(crate) use documents::{
     CorpusDocuments, DOCUMENTS_TOGETHER, MAX_HELD_BYTES, resolve, resolve_corpus,

@@ -140,7 +140,7 @@ impl AddOutputOptions {
     }
 
     fn targets(&self, paths: &DedupPaths<'_>, corpus: &Corpus) -> Result<DedupFiles<OutputTarget>> {
-        let choose = |path| OutputTarget::choose(path, paths.inputs, corpus, self.force);
+        let choose = |path| OutputTarget::choose(path, paths.inputs, corpus, self.force, false);
         let kept = self.output.as_deref().map(choose).transpose()?;
         DedupFiles::choose(kept, paths, corpus)
     }

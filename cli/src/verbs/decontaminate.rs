@@ -180,6 +180,7 @@ pub(crate) fn decontaminate(
         wanted: compared.kept,
         sink,
         are_trimmed: false,
+        revisits: None,
     };
     copy_records(context, &shared_corpus, compared.totals, vec![kept])?;
     if let Some(report) = report {
@@ -249,7 +250,7 @@ impl DecontaminationFiles {
         let content = ContentRule::new(schema, false);
         let (inputs, force) = (&arguments.corpus, arguments.force);
         let corpus = resolve_corpus(context, inputs, &arguments.options, content)?;
-        let target = OutputTarget::choose(&arguments.output, inputs, &corpus, force)?;
+        let target = OutputTarget::choose(&arguments.output, inputs, &corpus, force, false)?;
         let create = |name, path: &PathBuf, columns| {
             target.must_not_meet(name, path, &corpus)?;
             let layout = Layout::new(Some(Format::Tsv), !arguments.no_header);

@@ -9,7 +9,7 @@ use super::documents::Corpus;
 use super::error::CorpusError;
 use super::reader::CorpusRecords;
 use super::record::CorpusDocument;
-use super::settings::CorpusSettings;
+use super::settings::{CorpusSettings, SourceKind};
 
 /// Iterates over the documents of files, folders, patterns and addresses. Ends after an error.
 pub struct CorpusReader {
@@ -23,6 +23,8 @@ pub struct CorpusReader {
 pub struct CorpusEntry {
     /// The file and the line or row, as messages show them: `news.jsonl:7`.
     pub place: String,
+    /// The format of the file.
+    pub kind: SourceKind,
     /// The document, or what is wrong with it. A caller may report a bad document and continue.
     pub document: Result<CorpusDocument<'static>, BadDocument>,
 }
@@ -73,7 +75,9 @@ impl Iterator for CorpusReader {
             {
                 continue;
             }
+            let source = self.corpus.sources.get(record.source);
             return Some(Ok(CorpusEntry {
+                kind: source.map_or(SourceKind::Lines, |source| source.kind),
                 place: self.corpus.position(record.source, record.line),
                 document: parsed.map(CorpusDocument::into_owned),
             }));

@@ -232,6 +232,14 @@ impl Corpus {
             });
         }
         let make_key = || self.made_key(source, Some(record.line));
+        if record.archived.is_some() {
+            let line = self.as_line(record)?.into_owned().bytes;
+            let document = line::parse(&line, &self.settings, make_key)?.into_owned();
+            return Ok(CorpusDocument {
+                record: Cow::Owned(line.into()),
+                ..document
+            });
+        }
         let parsed = match &record.names {
             None => line::parse(&record.bytes, &self.settings, make_key)?,
             Some(names) => {
@@ -243,6 +251,26 @@ impl Corpus {
             record: Cow::Borrowed(&record.bytes),
             ..parsed
         })
+    }
+
+    /// Returns a page of a WARC file as a line of JSON, and any other record as it is.
+    ///
+    /// # Errors
+    ///
+    /// An error if no text can be extracted.
+    pub fn as_line<'a>(
+        &self,
+        record: &'a CorpusRecord,
+    ) -> Result<Cow<'a, CorpusRecord>, BadDocument> {
+        #[cfg(feature = "warc")]
+        if let Some(archived) = &record.archived {
+            let source = self.sources.get(record.source);
+            let file = source.map(|source| source.key_path().display().to_string());
+            let line = super::warc::line(record, archived, &file.unwrap_or_default())?;
+            let lines = CorpusRecord::new(record.source, record.line, line);
+            return Ok(Cow::Owned(lines));
+        }
+        Ok(Cow::Borrowed(record))
     }
 
     /// Returns the record as it is written: without the parts to leave out of its text. Returns

@@ -1,4 +1,4 @@
-//! The function of the fuzz target `json_lines`. Reads arbitrary bytes as a file of JSON Lines.
+//! The functions of the fuzz targets `json_lines` and `warc`, which read arbitrary bytes as a file.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -19,10 +19,14 @@ use super::error::CorpusError;
 use super::input::{Compression, Encoder};
 use super::line;
 use super::reader::CorpusRecords;
+#[cfg(feature = "warc")]
+use super::record::CorpusDocument;
 use super::record::CorpusRecord;
 use super::settings::{CorpusSettings, SourceKind};
 use super::source::{CorpusSource, SourceOrigin};
 use super::store_file::STORE_MAGIC;
+#[cfg(feature = "warc")]
+use super::warc::{ArchiveCopy, PageFate};
 
 /// Reads bytes as a file of lines: as they are, compressed, and compressed and truncated. Also
 /// reads them as compressed data.
@@ -98,24 +102,63 @@ fn compressed(
     assert!(records.starts_with(&found));
 }
 
-/// Returns all records up to an error.
-fn read(name: &str, bytes: &[u8]) -> (Vec<CorpusRecord>, Result<(), CorpusError>) {
+/// Reads bytes as a WARC file, and copies all its records: the copy must have the same pages, and
+/// no damaged records.
+#[cfg(feature = "warc")]
+pub fn warc(data: &[u8]) {
+    let pages = |records: &[CorpusRecord], corpus: &Corpus| -> Vec<_> {
+        let good = records.iter().filter(|record| record.problem.is_none());
+        let parsed = good
+            .filter(|record| record.documents() > 0)
+            .map(|it| corpus.parse(it));
+        // A key that is made has the number of the record in its file.
+        let own_key = |page: &CorpusDocument<'_>| page.has_own_id.then(|| page.key.to_vec());
+        let texts = parsed.map(|page| page.map(|page| (own_key(&page), page.content.into_owned())));
+        texts.map(|page| page.map_err(|bad| bad.reason)).collect()
+    };
+    let corpus = corpus_of(SourceKind::Warc, "a.warc", data);
+    let reader = CorpusRecords::new(Arc::clone(&corpus), Arc::default()).with_whole_tables();
+    // A damaged dictionary, or a form of compression that is not one of WARC.
+    let Ok(records) = reader.collect::<Result<Vec<_>, _>>() else {
+        return;
+    };
+    let mut archive = ArchiveCopy::new(true);
+    let mut copy = Vec::new();
+    for record in records.iter().filter(|record| record.problem.is_none()) {
+        archive.copy(record, PageFate::Copied, &mut copy).unwrap();
+    }
+    archive.end_file(&mut copy).unwrap();
+    let expected = pages(&records, &corpus);
+    let copied = corpus_of(SourceKind::Warc, "a.warc", &copy);
+    let again = CorpusRecords::new(Arc::clone(&copied), Arc::default()).map(Result::unwrap);
+    let again: Vec<_> = again.collect();
+    assert_eq!(
+        again.iter().find_map(|record| record.problem.as_ref()),
+        None
+    );
+    assert_eq!(pages(&again, &copied), expected);
+}
+
+fn corpus_of(kind: SourceKind, name: &str, bytes: &[u8]) -> Arc<Corpus> {
     let mut file = spool();
     file.set_len(0).unwrap();
     file.rewind().unwrap();
     file.write_all(bytes).unwrap();
     let origin = SourceOrigin::Spool(Arc::new(file), name.into());
-    let source = CorpusSource::new(SourceKind::Lines, origin, name);
-    let settings = CorpusSettings::default();
-    let corpus = Corpus {
-        sources: vec![source],
-        settings,
+    Arc::new(Corpus {
+        sources: vec![CorpusSource::new(kind, origin, name)],
+        settings: CorpusSettings::default(),
         notes: Vec::new(),
         trims: None,
         left: Arc::default(),
         passed_over: Arc::default(),
-    };
-    let mut reader = CorpusRecords::new(Arc::new(corpus), Arc::new(AtomicU64::new(0)));
+    })
+}
+
+/// Returns all records up to an error.
+fn read(name: &str, bytes: &[u8]) -> (Vec<CorpusRecord>, Result<(), CorpusError>) {
+    let corpus = corpus_of(SourceKind::Lines, name, bytes);
+    let mut reader = CorpusRecords::new(corpus, Arc::new(AtomicU64::new(0)));
     let mut records = Vec::new();
     for record in reader.by_ref() {
         match record {
@@ -157,13 +200,8 @@ fn expected(bytes: &[u8]) -> Vec<CorpusRecord> {
     let records = lines.zip(1..).map(|(whole, line)| {
         let rest = whole.strip_prefix(b"\xef\xbb\xbf").filter(|_| line == 1);
         CorpusRecord {
-            source: 0,
-            line,
             has_mark: rest.is_some(),
-            bytes: bytes::Bytes::copy_from_slice(rest.unwrap_or(whole)),
-            names: None,
-            table_rows: None,
-            problem: None,
+            ..CorpusRecord::new(0, line, rest.unwrap_or(whole).to_vec())
         }
     });
     records

@@ -45,7 +45,6 @@ mod survivors;
 #[cfg(feature = "tables")]
 mod tables;
 pub mod verification;
-#[cfg(feature = "warc")]
 mod warc;
 
 pub use agreement::{not_for_more_columns, not_for_one_file};
@@ -76,6 +75,7 @@ pub use sqlite::{VerdictLog, VerdictTable};
 pub use store_file::{is_store, only_store};
 #[cfg(feature = "tables")]
 pub use tables::{TableError, TableWriter, column_keys, column_values};
+pub use warc::{ArchiveCopy, ArchiveCounts, ArchivedRecord, PageFate, RevisitTarget};
 
 #[cfg(test)]
 mod tests;

@@ -12,6 +12,7 @@ use super::bad_document::BadDocument;
 use super::content::Content;
 use super::separated::ColumnNames;
 use super::settings::SourceKind;
+use super::warc::ArchivedRecord;
 
 /// The bytes of one document as they are in the source, with the line end if there is one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,7 +25,7 @@ pub struct CorpusRecord {
     pub line: u64,
     /// True if a byte order mark preceded the line. The mark is not part of `bytes`.
     pub has_mark: bool,
-    /// The line with its end, or the whole text file.
+    /// The line with its end, or the whole text file. For WARC see [`ArchivedRecord`].
     pub bytes: Bytes,
     /// The names of the columns, for a row of CSV or TSV.
     pub names: Option<Arc<ColumnNames>>,
@@ -32,6 +33,8 @@ pub struct CorpusRecord {
     pub table_rows: Option<u64>,
     /// Why the record was not read. Such a record has no bytes.
     pub problem: Option<BadDocument>,
+    /// What is known of a record of a WARC file.
+    pub archived: Option<Arc<ArchivedRecord>>,
 }
 
 impl CorpusRecord {
@@ -60,6 +63,13 @@ impl CorpusRecord {
             problem: Some(problem),
             ..Self::default()
         }
+    }
+
+    /// Returns the number of documents: those of a table, and none of a WARC record without a page,
+    /// which is only read to be copied.
+    pub fn documents(&self) -> u64 {
+        let is_page = self.archived.as_ref().is_none_or(|it| it.is_page());
+        self.table_rows.unwrap_or(u64::from(is_page))
     }
 
     /// Passes the bytes on for the checksum.

@@ -94,12 +94,12 @@ impl CorpusSource {
         }
     }
 
-    /// The path of the output file below a folder.
-    pub fn output_path(&self) -> Cow<'_, Path> {
-        if self.kind.written_as() == self.kind {
+    /// Returns the path of the output file below a folder, in which rows of a database become lines,
+    /// and pages too if they are `rows`.
+    pub fn output_path(&self, rows: bool) -> Cow<'_, Path> {
+        if self.kind.written_as() == self.kind || !rows && self.kind == SourceKind::Warc {
             return Cow::Borrowed(&self.relative);
         }
-        // Rows of a database and pages are written as lines.
         let mut name = self.relative.clone().into_os_string();
         name.push(".jsonl");
         Cow::Owned(name.into())

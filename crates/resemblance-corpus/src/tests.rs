@@ -351,15 +351,18 @@ fn saved_fuzzer_inputs_pass() {
     if !fuzz.exists() {
         return;
     }
-    let mut files = 0;
-    for entry in std::fs::read_dir(fuzz.join("corpus/json_lines")).unwrap() {
-        let path = entry.unwrap().path();
-        println!("{}", path.display());
-        super::fuzzing::json_lines(&std::fs::read(&path).unwrap());
-        files += 1;
-    }
-    assert!(files > 20, "{files} inputs");
+    let all = |target: &str, run: fn(&[u8])| -> usize {
+        let entries = std::fs::read_dir(fuzz.join("corpus").join(target)).unwrap();
+        let paths = entries.map(|entry| entry.unwrap().path());
+        let inputs = paths.inspect(|path| println!("{}", path.display()));
+        inputs
+            .map(|path| run(&std::fs::read(path).unwrap()))
+            .count()
+    };
+    assert!(all("json_lines", super::fuzzing::json_lines) > 20);
     super::fuzzing::json_lines(&[]);
+    #[cfg(feature = "warc")]
+    assert!(all("warc", super::fuzzing::warc) > 5);
 }
 
 #[cfg(all(feature = "sqlite", feature = "tables"))]

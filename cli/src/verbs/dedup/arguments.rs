@@ -103,6 +103,15 @@ pub(crate) struct DedupArguments {
     /// --force overwrites existing verdicts
     #[arg(long, value_name = "TABLE", conflicts_with = "annotate")]
     pub(super) verdicts: Option<String>,
+    /// For WARC files, with a folder after -o: replace each dropped response by a revisit record that refers to the
+    /// survivor. If both have the same payload digest, it is one of identical payloads, and otherwise one of
+    /// near-duplicates, whose replay shows the survivor
+    #[arg(
+        long,
+        requires = "output",
+        conflicts_with_all = ["in_place", "dry_run", "against"]
+    )]
+    pub(super) revisit: bool,
     /// Write a line for each dropped document: dropped, survivor, similarity (with SimHash alone the distance, with
     /// both families both); similarity_is, which is equal if both have the same text, byte for byte, or the same
     /// features, otherwise exact, or estimate with --verify estimate or if the survivor's text is not available; held,

@@ -1,5 +1,6 @@
 //! Writes the decisions of `dedup` to their destinations.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use crate::options::similarity_name;
 use crate::output::{DropReport, OutputTarget, RejectedReport, Sink, SurvivorPlace, guard};
 #[cfg(feature = "sqlite")]
 use crate::session::corpus_changed;
-use crate::session::{BitList, Context, CopiedRecords, copy_records};
+use crate::session::{BitList, Context, CopiedRecords, Revisits, copy_records};
 #[cfg(not(feature = "sqlite"))]
 use crate::verbs::verdicts::NoVerdicts as DedupVerdicts;
 #[cfg(feature = "sqlite")]
@@ -23,7 +24,7 @@ use crate::verbs::verdicts::only_database;
 use resemblance::invariant::bug;
 #[cfg(feature = "sqlite")]
 use resemblance_corpus::VerdictTable;
-use resemblance_corpus::{AddedColumn, Corpus, ReadTotals, not_for_more_columns};
+use resemblance_corpus::{AddedColumn, Corpus, ReadTotals, SourceKind, not_for_more_columns};
 use resemblance_eval::SampledClusters;
 
 /// All that is written, opened.
@@ -37,6 +38,8 @@ pub(super) struct DedupOutputs {
     review: Option<ReviewReport>,
     verdicts: Option<DedupVerdicts>,
     annotations: Option<Annotations>,
+    /// The survivor of each dropped document, by number, if revisit records replace these.
+    replaced: Option<HashMap<u64, u64>>,
     /// The share of the documents that is decided on, and their clusters.
     sampled: Option<(f64, SampledClusters)>,
 }
@@ -73,6 +76,7 @@ impl DedupOutputs {
             review,
             verdicts,
             annotations: is_annotated.then(Annotations::default),
+            replaced: arguments.revisit.then(HashMap::new),
             sampled: arguments
                 .sample
                 .map(|share| (share, SampledClusters::default())),
@@ -106,6 +110,11 @@ impl DedupOutputs {
         if let Some(annotations) = &mut self.annotations {
             annotations.take(&dropped);
         }
+        if let (Some(replaced), Some(survivor)) = (&mut self.replaced, dropped.survivor)
+            && let SurvivorPlace::Corpus(number) = survivor.place
+        {
+            replaced.insert(dropped.number, number);
+        }
         match (&mut self.report, dropped.survivor) {
             (Some(report), Some(survivor)) => report.row(dropped.key, survivor),
             _ => Ok(()),
@@ -132,7 +141,11 @@ impl DedupOutputs {
             Some(review) => Some(review.write(context, corpus, totals, &self.schema)?),
             None => None,
         };
-        self.sinks.write(
+        let mut sinks = self.sinks;
+        if let Some(survivors) = self.replaced {
+            sinks.revisits = Some(Revisits::read(context, corpus, totals, survivors)?);
+        }
+        sinks.write(
             context,
             corpus,
             totals,
@@ -175,12 +188,20 @@ fn kept_target(arguments: &DedupArguments, corpus: &Corpus) -> Result<Option<Out
     let Some(path) = &arguments.output else {
         return Ok(None);
     };
-    let chosen = OutputTarget::choose(path, inputs, corpus, arguments.force);
+    let chosen = OutputTarget::choose(path, inputs, corpus, arguments.force, false);
     let target = chosen.map_err(|failure| match guard::reads_file(path) {
         true => failure.with_note("--in-place replaces the corpus by the documents kept"),
         false => failure,
-    });
-    target.map(Some)
+    })?;
+    let mut sources = corpus.sources.iter();
+    let has_warc = sources.any(|source| source.kind == SourceKind::Warc);
+    let is_folder = matches!(target, OutputTarget::Folder { .. });
+    if arguments.revisit && !(has_warc && is_folder) {
+        return Err(Failure::usage(
+            "--revisit writes records of WARC, which needs WARC files and a folder after -o",
+        ));
+    }
+    Ok(Some(target))
 }
 
 /// An error if the corpus has columns with the names of those that --annotate adds.
@@ -202,6 +223,8 @@ pub(in crate::verbs) struct DedupFiles<T> {
     kept: Option<T>,
     dropped: Option<T>,
     annotated: Option<T>,
+    /// The revisit records in place of pages that are not kept.
+    revisits: Option<Revisits>,
 }
 
 impl DedupFiles<OutputTarget> {
@@ -212,14 +235,15 @@ impl DedupFiles<OutputTarget> {
         paths: &DedupPaths<'_>,
         corpus: &Corpus,
     ) -> Result<Self> {
-        let choose = |path: Option<&Path>| {
-            path.map(|path| OutputTarget::choose(path, paths.inputs, corpus, paths.force))
+        let choose = |path: Option<&Path>, are_rows| {
+            path.map(|path| OutputTarget::choose(path, paths.inputs, corpus, paths.force, are_rows))
                 .transpose()
         };
         let targets = Self {
             kept,
-            dropped: choose(paths.dropped)?,
-            annotated: choose(paths.annotated)?,
+            dropped: choose(paths.dropped, false)?,
+            annotated: choose(paths.annotated, true)?,
+            revisits: None,
         };
         let (dropped, annotated) = ("the dropped documents", "the annotated documents");
         for (target, what, other) in [
@@ -301,8 +325,9 @@ impl DedupFiles<OutputTarget> {
         };
         Ok(DedupFiles {
             kept: create(&self.kept)?,
-            dropped: create(&self.dropped)?,
+            dropped: create(&self.dropped)?.map(Sink::of_pages_alone),
             annotated: create(&self.annotated)?,
+            revisits: None,
         })
     }
 }
@@ -320,20 +345,21 @@ impl DedupFiles<Sink> {
         columns: Option<Vec<AddedColumn>>,
     ) -> Result<()> {
         let mut outputs = Vec::new();
-        let mut add = |sink: Option<Sink>, wanted, are_trimmed| {
+        let mut add = |sink: Option<Sink>, wanted, are_trimmed, revisits| {
             outputs.extend(sink.map(|sink| CopiedRecords {
                 wanted,
                 sink,
                 are_trimmed,
+                revisits,
             }));
         };
         let annotated = self
             .annotated
             .zip(columns)
             .map(|(sink, columns)| sink.with_columns(columns));
-        add(annotated, kept.or(&dropped), false);
-        add(self.kept, kept, true);
-        add(self.dropped, dropped, false);
+        add(annotated, kept.or(&dropped), false, None);
+        add(self.kept, kept, true, self.revisits);
+        add(self.dropped, dropped, false, None);
         copy_records(context, corpus, totals, outputs)
     }
 }

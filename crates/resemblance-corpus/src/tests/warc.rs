@@ -708,6 +708,7 @@ fn every_intact_record_of_a_damaged_warc_is_found() {
                 damaged.insert(at);
             }
         }
+        crate::fuzzing::warc(&stored.concat());
         let crawl = read_crawl(&write(dir.path(), name, &stored.concat()), 1 << 20);
         let found: BTreeSet<(&str, &str)> = crawl
             .pages
@@ -723,4 +724,241 @@ fn every_intact_record_of_a_damaged_warc_is_found() {
             );
         }
     }
+}
+
+/// Adds a field to the head of a record.
+fn with_field(record: &[u8], field: &str) -> Vec<u8> {
+    let split = b"WARC/1.1\r\n".len();
+    [
+        &record[..split],
+        field.as_bytes(),
+        b"\r\n",
+        &record[split..],
+    ]
+    .concat()
+}
+
+/// Copies a file. `fate` gets the key of each page.
+fn copy(
+    path: &Path,
+    takes_others: bool,
+    fate: impl Fn(&str) -> PageFate<'static>,
+) -> (Vec<u8>, ArchiveCounts) {
+    let (corpus, mut bytes) = (corpus(&[path]), Vec::new());
+    let mut archive = ArchiveCopy::new(takes_others);
+    for record in CorpusRecords::new(Arc::clone(&corpus), Arc::default()).with_whole_tables() {
+        let record = record.unwrap();
+        let fate = match record.documents() {
+            0 => PageFate::LeftOut,
+            _ => fate(std::str::from_utf8(&corpus.parse(&record).unwrap().key).unwrap()),
+        };
+        archive.copy(&record, fate, &mut bytes).unwrap();
+    }
+    archive.end_file(&mut bytes).unwrap();
+    (bytes, archive.counts)
+}
+
+/// A record, and whether it belongs to the second page of the crawl, or to none.
+type CrawlRecord = (Vec<u8>, Option<bool>);
+
+/// The records of a crawl, and whether each belongs to the second page, or to none.
+fn crawl_with_companions() -> Vec<CrawlRecord> {
+    let other = |kind: &str, uri: &str, field: &str| {
+        let record = record(kind, uri, "application/http", b"x");
+        with_field(&record, field)
+    };
+    let [a, b, c] = [1, 2, 3].map(|number| page(number).bytes);
+    let beside_b = "WARC-Concurrent-To: <urn:uuid:http://example.com/2>";
+    vec![
+        (
+            record("warcinfo", "i", "application/warc-fields", b"x"),
+            None,
+        ),
+        (
+            other("request", "<http://example.com/1>", "X: y"),
+            Some(false),
+        ),
+        (a, Some(false)),
+        // Before the page, named by it as wget does, and naming it as others do.
+        (
+            other("request", "<http://example.com/2>", "X: y"),
+            Some(true),
+        ),
+        (other("request", "r1", "X: y"), Some(true)),
+        (other("request", "r2", beside_b), Some(true)),
+        (
+            other(
+                "request",
+                "r3",
+                "WARC-Concurrent-To: <urn:uuid:http://example.com/3>",
+            ),
+            Some(false),
+        ),
+        (
+            with_field(
+                &b,
+                "WARC-Concurrent-To: <urn:uuid:r1>\r\nWARC-Concurrent-To: <urn:uuid:r4>",
+            ),
+            Some(true),
+        ),
+        (other("request", "r4", "X: y"), Some(true)),
+        (other("metadata", "m", beside_b), Some(true)),
+        (
+            other(
+                "continuation",
+                "s",
+                "WARC-Segment-Origin-ID: <urn:uuid:http://example.com/2>",
+            ),
+            Some(true),
+        ),
+        (c, Some(false)),
+        (
+            other(
+                "revisit",
+                "v1",
+                "WARC-Refers-To: <urn:uuid:http://example.com/2>",
+            ),
+            Some(true),
+        ),
+        (
+            other(
+                "revisit",
+                "v2",
+                "WARC-Refers-To: <urn:uuid:http://example.com/1>",
+            ),
+            Some(false),
+        ),
+        (other("resource", "image", "X: y"), None),
+    ]
+}
+
+#[test]
+fn warc_copies_lack_left_out_pages_and_what_belongs_to_them() {
+    let records = crawl_with_companions();
+    let dictionary = page(3).bytes;
+    type Form<'a> = &'a dyn Fn(&[u8]) -> Vec<u8>;
+    let with_dictionary = |bytes: &[u8]| zstd_frame(bytes, &dictionary);
+    let without = |bytes: &[u8]| zstd_frame(bytes, b"");
+    let forms: [(&str, Vec<u8>, Form<'_>); 4] = [
+        ("a.warc", Vec::new(), &<[u8]>::to_vec),
+        ("a.warc.gz", Vec::new(), &gzip),
+        ("a.warc.zst", Vec::new(), &without),
+        (
+            "b.warc.zst",
+            dictionary_frame(&dictionary),
+            &with_dictionary,
+        ),
+    ];
+    let dir = tempfile::tempdir().unwrap();
+    let is_second = |key: &str| key.ends_with("/2");
+    for (name, start, form) in forms {
+        let stored = |is_wanted: &dyn Fn(&CrawlRecord) -> bool| -> Vec<u8> {
+            let wanted = records.iter().filter(|record| is_wanted(record));
+            let members = wanted.flat_map(|(bytes, _)| form(bytes));
+            start.iter().copied().chain(members).collect()
+        };
+        let path = write(dir.path(), name, &stored(&|_| true));
+        let fate = |leaves_second: bool| {
+            move |key: &str| match is_second(key) == leaves_second {
+                true => PageFate::LeftOut,
+                false => PageFate::Copied,
+            }
+        };
+        let (kept, counts) = copy(&path, true, fate(true));
+        // A request that waits for a later page is written before that page.
+        let expected = stored(&|(_, of_second)| *of_second != Some(true));
+        assert!(kept == expected, "{name}");
+        assert_eq!((counts.others, counts.left_out), (5, 7), "{name}");
+        let (dropped, _) = copy(&path, false, fate(false));
+        let is_info = |bytes: &[u8]| memchr::memmem::find(bytes, b"warcinfo").is_some();
+        let expected = stored(&|(bytes, of_second)| *of_second == Some(true) || is_info(bytes));
+        assert!(dropped == expected, "{name}");
+    }
+    // Records that share a member get their own.
+    let all: Vec<u8> = records
+        .iter()
+        .flat_map(|(bytes, _)| bytes.clone())
+        .collect();
+    let path = write(dir.path(), "whole.warc.gz", &gzip(&all));
+    let (bytes, _) = copy(&path, true, |_| PageFate::Copied);
+    let mut text = Vec::new();
+    flate2::read::MultiGzDecoder::new(&*bytes)
+        .read_to_end(&mut text)
+        .unwrap();
+    // The request of the third page has waited for it.
+    assert_eq!(text.len(), all.len());
+    let is_there = |record: &[u8]| memchr::memmem::find(&text, record).is_some();
+    assert!(records.iter().all(|(bytes, _)| is_there(bytes)));
+}
+
+#[test]
+fn revisit_records_refer_to_survivors() {
+    let digest = |uri: &str, digest: &str| {
+        let html = response(uri, "Content-Type: text/html\r\nETag: x\r\n", b"<p>one two");
+        with_field(&html, &format!("WARC-Payload-Digest: {digest}"))
+    };
+    let pages = [
+        digest("u:1", "sha1:A"),
+        digest("u:2", "SHA1:a"),
+        digest("u:3", "sha1:B"),
+    ];
+    let dir = tempfile::tempdir().unwrap();
+    let dictionary = pages[0].clone();
+    let frames: Vec<u8> = pages
+        .iter()
+        .flat_map(|page| zstd_frame(page, &dictionary))
+        .collect();
+    let path = write(
+        dir.path(),
+        "a.warc.zst",
+        &[dictionary_frame(&dictionary), frames].concat(),
+    );
+    let first = CorpusRecords::new(corpus(&[&path]), Arc::default())
+        .next()
+        .unwrap();
+    let target: &'static _ = Box::leak(Box::new(RevisitTarget::of(&first.unwrap()).unwrap()));
+    let (bytes, counts) = copy(&path, true, |key| match key {
+        "u:1" => PageFate::Copied,
+        _ => PageFate::Replaced(Some(target)),
+    });
+    assert_eq!(
+        (counts.same_payload, counts.near, counts.unreplaced),
+        (1, 1, 0)
+    );
+    let copied = write(dir.path(), "copy.warc.zst", &bytes);
+    let crawl = read_crawl(&copied, 1 << 20);
+    assert_eq!((crawl.pages.len(), crawl.passed_over["revisit"]), (1, 2));
+    assert_eq!(crawl.bad, Vec::<String>::new());
+    let (again, _) = copy(&path, true, |key| match key {
+        "u:1" => PageFate::Copied,
+        _ => PageFate::Replaced(Some(target)),
+    });
+    assert_eq!(again, bytes);
+    let records = CorpusRecords::new(corpus(&[&copied]), Arc::default()).with_whole_tables();
+    let heads: Vec<String> = records
+        .map(|record| String::from_utf8(record.unwrap().bytes.to_vec()).unwrap())
+        .collect();
+    let has = |head: &str, line: &str| assert!(head.contains(line), "{line} in {head}");
+    for (head, own) in [(&heads[1], "u:2"), (&heads[2], "u:3")] {
+        has(
+            head,
+            "WARC-Refers-To: <urn:uuid:u:1>\r\nWARC-Refers-To-Target-URI: u:1\r\n",
+        );
+        has(head, &format!("WARC-Refers-To-Date: {DATE}\r\n"));
+        has(
+            head,
+            &format!("WARC-Target-URI: {own}\r\nWARC-Date: {DATE}\r\n"),
+        );
+        has(head, &format!("WARC-Concurrent-To: <urn:uuid:{own}>\r\n"));
+    }
+    has(
+        &heads[1],
+        "identical-payload-digest\r\nWARC-Payload-Digest: SHA1:a\r\n",
+    );
+    has(&heads[1], "WARC-Truncated: length\r\n");
+    has(
+        &heads[2],
+        "near-duplicate:1\r\nWARC-Payload-Digest: sha1:B\r\n",
+    );
+    has(&heads[2], "Content-Length: 0\r\n");
 }

@@ -101,6 +101,13 @@ impl MessageHead {
             .map(|field| field.value.as_str())
     }
 
+    /// Returns the target URI, which older writers put in angle brackets.
+    pub(super) fn target_uri(&self) -> Option<&str> {
+        let uri = self.value("warc-target-uri")?;
+        let bare = uri.strip_prefix('<').and_then(|uri| uri.strip_suffix('>'));
+        Some(bare.unwrap_or(uri))
+    }
+
     /// Returns the lower-case codings in the order in which they were applied.
     pub(super) fn codings(&self, name: &str) -> Vec<String> {
         let listed = self.values(name).flat_map(|value| value.split(','));
@@ -110,7 +117,7 @@ impl MessageHead {
 }
 
 /// A head and its length in bytes.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct ParsedHead {
     pub(super) head: MessageHead,
     pub(super) length: usize,

@@ -1,11 +1,13 @@
 //! The members of a WARC file: gzip members or Zstandard frames, usually one for each record.
 
 use std::io::{self, BufRead, Read};
+use std::sync::Arc;
 
 use flate2::bufread::GzDecoder;
 use memchr::memmem;
 use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation, OutBuffer};
 
+use super::archive::MemberForm;
 use super::head;
 use super::rewindable::Rewindable;
 use crate::input::{Compression, read_bounded};
@@ -94,7 +96,7 @@ impl Read for ZstdFrame {
 pub(super) struct Members {
     /// The text of the current member.
     pub(super) text: Rewindable<Member>,
-    pub(super) compression: Compression,
+    pub(super) form: Arc<MemberForm>,
     /// The offset of the current member in the file.
     pub(super) offset: u64,
     /// The number of bytes that are kept to search for the next record.
@@ -118,12 +120,25 @@ impl Members {
         };
         Ok(Self {
             text: Rewindable::new(Member::Before(raw), 0),
-            compression,
+            form: Arc::new(MemberForm {
+                compression,
+                dictionary: None,
+            }),
             offset: 0,
             max_kept,
             window_log,
             decoder: None,
         })
+    }
+
+    pub(super) fn compression(&self) -> Compression {
+        self.form.compression
+    }
+
+    /// Returns the stored bytes of the member up to where it has been decompressed, unless they are
+    /// too many.
+    pub(super) fn stored(&self) -> Option<&[u8]> {
+        self.text.inner().raw().since(self.offset)
     }
 
     /// Returns the number of stored bytes from the beginning of the member to where it has been
@@ -166,10 +181,10 @@ impl Members {
             if start.is_empty() {
                 return Ok(Advanced::End);
             }
-            if self.compression == Compression::None || start.starts_with(self.magic()) {
+            if self.compression() == Compression::None || start.starts_with(self.magic()) {
                 return Ok(Advanced::Member);
             }
-            if self.compression != Compression::Zstd || !is_skippable(start) {
+            if self.compression() != Compression::Zstd || !is_skippable(start) {
                 return Ok(Advanced::Garbage);
             }
             self.read_skippable(raw)?;
@@ -203,7 +218,7 @@ impl Members {
     }
 
     fn magic(&self) -> &'static [u8] {
-        match self.compression {
+        match self.compression() {
             Compression::Zstd => ZSTD_MAGIC,
             _ => GZIP_MAGIC,
         }
@@ -223,7 +238,7 @@ impl Members {
     }
 
     fn open(&mut self, raw: RawFile) -> io::Result<Rewindable<Member>> {
-        let member = match self.compression {
+        let member = match self.compression() {
             Compression::Gzip => Member::Gzip(Box::new(GzDecoder::new(raw))),
             Compression::Zstd => {
                 let mut decoder = match self.decoder.take() {
@@ -267,12 +282,18 @@ impl Members {
         if dictionary.len() as u64 != u64::from(length) {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
+        let head = [DICTIONARY_MAGIC, &length.to_le_bytes()].concat();
+        let frame = [head, dictionary.clone()].concat();
         if dictionary.starts_with(ZSTD_MAGIC) {
             let mut decoder = zstd::stream::read::Decoder::with_buffer(dictionary.as_slice())?;
             decoder.window_log_max(self.window_log)?;
             dictionary = read_bounded(decoder, max_bytes)?.ok_or_else(too_long)?;
         }
         self.decoder = Some(Decoder::with_dictionary(&dictionary)?);
+        self.form = Arc::new(MemberForm {
+            compression: self.form.compression,
+            dictionary: Some((frame.into(), dictionary.into())),
+        });
         Ok(())
     }
 }

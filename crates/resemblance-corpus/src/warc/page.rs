@@ -2,137 +2,140 @@
 
 use std::borrow::Cow;
 
+use super::archive::{ArchivedRecord, RecordPlace};
 use super::body;
 use super::charset;
 use super::head::{MediaType, MessageHead, ParsedHead};
 use crate::bad_document::BadDocument;
 use crate::html::HtmlExtractor;
 use crate::json_line::{push, push_name};
+use crate::record::CorpusRecord;
 
-/// The result of a record.
+impl RecordPlace {
+    /// Returns the fault of the record with its place.
+    pub(super) fn named(&self, bad: BadDocument) -> BadDocument {
+        let within = match self.within {
+            0 => String::new(),
+            within => format!(" (byte {within} of that member)"),
+        };
+        let reason = format!("the record at byte {}{within}: {}", self.offset, bad.reason);
+        BadDocument { reason, ..bad }
+    }
+}
+
+/// What the heads of a record show.
 #[derive(Debug)]
-pub(super) enum Converted {
-    /// A line of JSON.
-    Line(Vec<u8>),
+pub(super) enum RecordPart {
+    /// A page. Its head of HTTP has this length, 0 if there is none.
+    Page(usize),
     /// The type of a record that is passed over.
     PassedOver(String),
 }
 
-/// Where a record is in its file.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct RecordPlace {
-    /// The offset of its member in the compressed file, or of the record in an uncompressed one.
-    pub(super) offset: u64,
-    /// The number of bytes from there, unless the member has other records too.
-    pub(super) length: Option<u64>,
-    /// The offset of the record in the decompressed member.
-    pub(super) within: u64,
+/// Returns what a record is, without decoding its body.
+pub(super) fn part(head: &MessageHead, block: &[u8]) -> Result<RecordPart, BadDocument> {
+    let kind = head.value("warc-type").unwrap_or("").to_ascii_lowercase();
+    let media = MediaType::parse(head.value("content-type"));
+    match kind.as_str() {
+        "response" if media.name == "application/http" => {}
+        "conversion" if is_html(&media).is_some() => return Ok(RecordPart::Page(0)),
+        "conversion" => return Ok(passed_over(&media.name)),
+        "response" => return Ok(passed_over(&format!("response of type {}", media.name))),
+        kind => return Ok(passed_over(kind)),
+    }
+    let parsed = MessageHead::parse(block).filter(|http| http.head.first_line.starts_with("HTTP/"));
+    let Some(ParsedHead { head: http, length }) = parsed else {
+        return Err(BadDocument::new("it has no head of an HTTP response"));
+    };
+    let status = http.first_line.split_ascii_whitespace().nth(1);
+    if status != Some("200") {
+        let status = status.unwrap_or("none");
+        return Ok(passed_over(&format!("response with status {status}")));
+    }
+    let media = MediaType::parse(http.value("content-type"));
+    Ok(match is_html(&media) {
+        Some(_) => RecordPart::Page(length),
+        None => passed_over(&media.name),
+    })
 }
 
-/// Converts the records of a file.
-pub(super) struct PageConverter {
-    /// The path of the file as it was given.
-    pub(super) file: String,
-    /// The maximum length of a page.
-    pub(super) max_bytes: u64,
+/// Returns the body of a page without the codings of HTTP. Whoever reads ahead counts the bytes of
+/// its record, which therefore must not grow later.
+pub(super) fn decoded_body<'a>(
+    head: &MessageHead,
+    block: &'a [u8],
+    http_bytes: usize,
+    max_bytes: u64,
+) -> Result<Cow<'a, [u8]>, BadDocument> {
+    let (http, body) = block.split_at_checked(http_bytes).unwrap_or((&[], block));
+    let http = MessageHead::parse(http).unwrap_or_default().head;
+    let is_cut = head.value("warc-truncated").is_some();
+    body::decode(&http, body, is_cut, max_bytes).map_err(BadDocument::new)
 }
 
-impl PageConverter {
-    /// Converts a record with its text.
-    pub(super) fn convert(
-        &self,
-        head: &MessageHead,
-        block: &[u8],
-        place: RecordPlace,
-    ) -> Result<Converted, BadDocument> {
-        let kind = head.value("warc-type").unwrap_or("").to_ascii_lowercase();
-        let media = MediaType::parse(head.value("content-type"));
-        match kind.as_str() {
-            "response" if media.name == "application/http" => {}
-            "conversion" => return self.page(head, block, &media, place),
-            "response" => return Ok(passed_over(&format!("response of type {}", media.name))),
-            kind => return Ok(passed_over(kind)),
+/// Converts a page to a line of JSON with its visible text. Plain text remains as it is.
+pub(crate) fn line(
+    record: &CorpusRecord,
+    archived: &ArchivedRecord,
+    file: &str,
+) -> Result<Vec<u8>, BadDocument> {
+    let head = MessageHead::parse(&record.bytes).unwrap_or_default().head;
+    let block = record.bytes.get(archived.head_bytes..).unwrap_or(&[]);
+    let http = MessageHead::parse(block).filter(|_| archived.http_bytes > 0);
+    let body = block.get(archived.http_bytes..).unwrap_or(&[]);
+    let media = match &http {
+        Some(http) => MediaType::parse(http.head.value("content-type")),
+        None => MediaType::parse(head.value("content-type")),
+    };
+    let is_html = is_html(&media).unwrap_or_default();
+    let characters = charset::decode(body, media.charset.as_deref(), is_html);
+    let text = match is_html {
+        true => {
+            let extracted = HtmlExtractor::CURRENT.text(&characters);
+            extracted.map_err(|bad| archived.place.named(bad))?.into()
         }
-        let http =
-            MessageHead::parse(block).filter(|http| http.head.first_line.starts_with("HTTP/"));
-        let Some(ParsedHead { head: http, length }) = http else {
-            return Err(BadDocument::new("it has no head of an HTTP response"));
-        };
-        let status = http.first_line.split_ascii_whitespace().nth(1);
-        if status != Some("200") {
-            let status = status.unwrap_or("none");
-            return Ok(passed_over(&format!("response with status {status}")));
-        }
-        let media = MediaType::parse(http.value("content-type"));
-        if is_html(&media).is_none() {
-            return Ok(passed_over(&media.name));
-        }
-        let body = block.get(length..).unwrap_or(&[]);
-        let is_cut = head.value("warc-truncated").is_some();
-        let decoded =
-            body::decode(&http, body, is_cut, self.max_bytes).map_err(BadDocument::new)?;
-        self.page(head, &decoded, &media, place)
-    }
+        false => characters,
+    };
+    Ok(json(&head, &text, archived.place, file))
+}
 
-    /// Converts a page to its visible text. Plain text remains as it is.
-    fn page(
-        &self,
-        head: &MessageHead,
-        body: &[u8],
-        media: &MediaType,
-        place: RecordPlace,
-    ) -> Result<Converted, BadDocument> {
-        let Some(is_html) = is_html(media) else {
-            return Ok(passed_over(&media.name));
-        };
-        let characters = charset::decode(body, media.charset.as_deref(), is_html);
-        let text = match is_html {
-            true => HtmlExtractor::CURRENT.text(&characters)?.into(),
-            false => characters,
-        };
-        Ok(Converted::Line(self.line(head, &text, place)))
+/// Returns the line with the fields that the options read.
+fn json(head: &MessageHead, text: &str, place: RecordPlace, file: &str) -> Vec<u8> {
+    let mut json = vec![b'{'];
+    let mut field = |name: &str, value: &str| {
+        push_name(&mut json, name);
+        push(&mut json, value);
+    };
+    if let Some(uri) = head.target_uri() {
+        field("id", uri);
     }
-
-    /// Returns the line with the fields that the options read.
-    fn line(&self, head: &MessageHead, text: &str, place: RecordPlace) -> Vec<u8> {
-        let mut json = vec![b'{'];
-        let mut field = |name: &str, value: &str| {
+    if let Some(id) = head.value("warc-record-id") {
+        field("record_id", id);
+    }
+    let date = head.value("warc-date").map(whole_date);
+    if let Some(date) = date.filter(|date| crate::parse_stamp(date).is_some()) {
+        field("stamp", &date);
+    }
+    push_name(&mut json, "record");
+    json.push(b'{');
+    push_name(&mut json, "file");
+    push(&mut json, file);
+    let within = Some(place.within).filter(|within| *within > 0);
+    for (name, value) in [
+        ("offset", Some(place.offset)),
+        ("length", place.length),
+        ("within", within),
+    ] {
+        if let Some(value) = value {
             push_name(&mut json, name);
-            push(&mut json, value);
-        };
-        if let Some(uri) = head.value("warc-target-uri") {
-            // Older writers put it in angle brackets.
-            let bare = uri.strip_prefix('<').and_then(|uri| uri.strip_suffix('>'));
-            field("id", bare.unwrap_or(uri));
+            push(&mut json, &value);
         }
-        if let Some(id) = head.value("warc-record-id") {
-            field("record_id", id);
-        }
-        let date = head.value("warc-date").map(whole_date);
-        if let Some(date) = date.filter(|date| crate::parse_stamp(date).is_some()) {
-            field("stamp", &date);
-        }
-        push_name(&mut json, "record");
-        json.push(b'{');
-        push_name(&mut json, "file");
-        push(&mut json, &self.file);
-        let within = Some(place.within).filter(|within| *within > 0);
-        for (name, value) in [
-            ("offset", Some(place.offset)),
-            ("length", place.length),
-            ("within", within),
-        ] {
-            if let Some(value) = value {
-                push_name(&mut json, name);
-                push(&mut json, &value);
-            }
-        }
-        json.push(b'}');
-        push_name(&mut json, "text");
-        push(&mut json, text);
-        json.extend_from_slice(b"}\n");
-        json
     }
+    json.push(b'}');
+    push_name(&mut json, "text");
+    push(&mut json, text);
+    json.extend_from_slice(b"}\n");
+    json
 }
 
 /// Returns true for HTML, false for plain text, and `None` for other media types.
@@ -144,10 +147,10 @@ fn is_html(media: &MediaType) -> Option<bool> {
     }
 }
 
-fn passed_over(kind: &str) -> Converted {
+fn passed_over(kind: &str) -> RecordPart {
     // A hostile file has names of any length.
     let shown: String = kind.chars().take(60).filter(|c| !c.is_control()).collect();
-    Converted::PassedOver(match shown.is_empty() {
+    RecordPart::PassedOver(match shown.is_empty() {
         true => "no declared type".to_owned(),
         false => shown,
     })

@@ -2,10 +2,14 @@
 
 use std::io::{self, BufRead};
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use bytes::Bytes;
+
+use super::archive::{ArchivedRecord, RecordPlace, StoredRecord};
 use super::head::{self, MessageHead, ParsedHead};
 use super::member::{Advanced, Member, Members};
-use super::page::{Converted, PageConverter, RecordPlace};
+use super::page::{self, RecordPart};
 use super::rewindable::Rewindable;
 use crate::bad_document::BadDocument;
 use crate::error::CorpusError;
@@ -27,7 +31,10 @@ const SEARCHED_BYTES: usize = 64 << 10;
 /// The records of a file.
 struct WarcRecords {
     members: Members,
-    converter: PageConverter,
+    /// The maximum length of a block, and of a page.
+    max_bytes: u64,
+    /// True if records are read to be copied, those without a page too.
+    is_copied: bool,
     name: PathBuf,
     source: usize,
     /// The number of the last record that was read, whether or not it is passed over.
@@ -55,7 +62,7 @@ pub(crate) fn open(
     let max_kept = max_kept.unwrap_or(usize::MAX);
     let window_log = Compression::zstd_window_log(settings.window_bytes);
     let members = Members::new(input, max_kept, window_log).map_err(failed)?;
-    match members.compression {
+    match members.compression() {
         Compression::None | Compression::Gzip | Compression::Zstd => {}
         other => {
             let problem = BadDocument::new(format!(
@@ -66,13 +73,11 @@ pub(crate) fn open(
         }
     }
     reading.count_file(source.kind);
-    let is_plain = members.compression == Compression::None;
+    let is_plain = members.compression() == Compression::None;
     Ok(Box::new(WarcRecords {
         members,
-        converter: PageConverter {
-            file: source.key_path().display().to_string(),
-            max_bytes,
-        },
+        max_bytes,
+        is_copied: opening.is_whole,
         source: opening.number,
         number: 0,
         start: 0,
@@ -84,7 +89,7 @@ pub(crate) fn open(
 impl Source for WarcRecords {
     fn next(&mut self, reading: &mut SourceReading) -> Result<Option<CorpusRecord>, CorpusError> {
         loop {
-            let is_compressed = self.members.compression != Compression::None;
+            let is_compressed = self.members.compression() != Compression::None;
             let found = self.next_record();
             let found = found.map_err(|e| CorpusError::read(&self.name, is_compressed, &e))?;
             let Some(found) = found else {
@@ -92,11 +97,26 @@ impl Source for WarcRecords {
             };
             self.number += 1;
             let record = match found {
-                Ok(Converted::PassedOver(kind)) => {
-                    reading.pass_over(kind);
-                    continue;
+                Ok(FoundRecord {
+                    bytes,
+                    archived,
+                    passed_over,
+                }) => {
+                    let record = CorpusRecord {
+                        archived: Some(Arc::new(archived)),
+                        ..CorpusRecord::new(self.source, self.number, bytes)
+                    };
+                    match passed_over {
+                        None => record,
+                        Some(kind) => {
+                            reading.pass_over(kind);
+                            if self.is_copied {
+                                return Ok(Some(record));
+                            }
+                            continue;
+                        }
+                    }
                 }
-                Ok(Converted::Line(line)) => CorpusRecord::new(self.source, self.number, line),
                 Err(problem) => CorpusRecord::problem(self.source, self.number, problem),
             };
             reading.count_document(SourceKind::Warc, &record);
@@ -119,8 +139,17 @@ impl From<io::Error> for RecordFault {
     }
 }
 
+/// A record that has been cut out of its file.
+struct FoundRecord {
+    /// Its head, and for a page the head of HTTP and the decoded body.
+    bytes: Vec<u8>,
+    archived: ArchivedRecord,
+    /// The type of a record that is not a page.
+    passed_over: Option<String>,
+}
+
 /// A record, or a description of its fault.
-type RecordResult = Result<Converted, BadDocument>;
+type RecordResult = Result<FoundRecord, BadDocument>;
 
 impl WarcRecords {
     /// Returns the next record, or nothing after the last.
@@ -131,26 +160,27 @@ impl WarcRecords {
     fn next_record(&mut self) -> io::Result<Option<RecordResult>> {
         loop {
             let reason = match self.read_record() {
-                Ok(Some(record)) => return Ok(Some(record.map_err(|bad| self.named(bad)))),
+                Ok(Some(record)) => return Ok(Some(record)),
                 Ok(None) => match self.members.advance()? {
                     Advanced::Member => continue,
                     Advanced::End => return Ok(None),
                     Advanced::Garbage => {
                         let offset = self.members.offset;
                         self.members.search()?;
-                        let form = self.members.compression.name();
+                        let form = self.members.compression().name();
                         format!("bytes other than a {form} member at byte {offset}")
                     }
                 },
                 Err(RecordFault::Wrong { reason, from }) => {
-                    let bad = self.named(BadDocument::new(reason));
+                    let bad = self.place().named(BadDocument::new(reason));
                     self.members.text.seek(from);
                     let is_found = find_record(&mut self.members.text);
                     if let Some(failure) = self.members.take_failure() {
                         return Err(failure);
                     }
                     // Wrong bytes may also show where the member ends.
-                    if !is_found.unwrap_or(false) && self.members.compression != Compression::None {
+                    if !is_found.unwrap_or(false) && self.members.compression() != Compression::None
+                    {
                         self.members.search()?;
                     }
                     return Ok(Some(Err(bad)));
@@ -159,7 +189,7 @@ impl WarcRecords {
                     if let Some(failure) = self.members.take_failure() {
                         return Err(failure);
                     }
-                    let (form, offset) = (self.members.compression.name(), self.members.offset);
+                    let (form, offset) = (self.members.compression().name(), self.members.offset);
                     self.members.search()?;
                     format!("the {form} member at byte {offset} is damaged or cut off: {error}")
                 }
@@ -196,6 +226,7 @@ impl WarcRecords {
         if head::find_start(head).is_some() {
             return Err(wrong("another record begins in its head", self.start + 1));
         }
+        let head_bytes = text.rest().get(..parsed.length).unwrap_or(&[]).to_vec();
         text.consume(parsed.length);
         let length = parsed.head.value("content-length");
         let length: Option<u64> = length.and_then(|length| length.parse().ok());
@@ -211,16 +242,78 @@ impl WarcRecords {
             length: end.stored_bytes,
             ..self.place()
         };
-        let text = &mut self.members.text;
-        let block = text.rest().get(..block_bytes).unwrap_or(&[]);
-        let converted = self.converter.convert(&parsed.head, block, place);
-        text.consume(block_bytes + end.blank_bytes);
-        Ok(Some(converted))
+        let found = self.found(&parsed.head, head_bytes, block_bytes, &end, place)?;
+        self.members.text.consume(block_bytes + end.blank_bytes);
+        Ok(Some(found.map_err(|bad| place.named(bad))))
+    }
+
+    /// Returns the record whose block is next.
+    fn found(
+        &self,
+        head: &MessageHead,
+        mut bytes: Vec<u8>,
+        block_bytes: usize,
+        end: &RecordEnd,
+        place: RecordPlace,
+    ) -> io::Result<RecordResult> {
+        let rest = self.members.text.rest();
+        let block = rest.get(..block_bytes).unwrap_or(&[]);
+        let part = match page::part(head, block) {
+            Ok(part) => part,
+            Err(bad) => return Ok(Err(bad)),
+        };
+        let stored = match self.is_copied {
+            true => {
+                let whole = rest.get(..block_bytes + end.blank_bytes).unwrap_or(block);
+                Some(self.stored([&bytes, whole], end)?)
+            }
+            false => None,
+        };
+        let head_bytes = bytes.len();
+        let (http_bytes, passed_over) = match part {
+            RecordPart::PassedOver(kind) => (0, Some(kind)),
+            RecordPart::Page(http_bytes) => {
+                let decoded = match page::decoded_body(head, block, http_bytes, self.max_bytes) {
+                    Ok(decoded) => decoded,
+                    Err(bad) => return Ok(Err(bad)),
+                };
+                bytes.reserve_exact(http_bytes + decoded.len());
+                bytes.extend_from_slice(block.get(..http_bytes).unwrap_or(&[]));
+                bytes.extend_from_slice(&decoded);
+                (http_bytes, None)
+            }
+        };
+        Ok(Ok(FoundRecord {
+            bytes,
+            archived: ArchivedRecord {
+                place,
+                head_bytes,
+                http_bytes,
+                is_page: passed_over.is_none(),
+                stored,
+            },
+            passed_over,
+        }))
+    }
+
+    /// Returns the bytes that store a record and nothing else: its member, or a new one if others
+    /// are in it.
+    fn stored(&self, plain: [&[u8]; 2], end: &RecordEnd) -> io::Result<StoredRecord> {
+        let form = &self.members.form;
+        let is_alone = end.stored_bytes.is_some() && form.compression != Compression::None;
+        let bytes = match self.members.stored().filter(|_| is_alone) {
+            Some(member) => Bytes::copy_from_slice(member),
+            None => form.pack(plain.concat())?.into(),
+        };
+        Ok(StoredRecord {
+            bytes,
+            form: Arc::clone(form),
+        })
     }
 
     /// Returns the declared length of a block. Skips one that is too long to be read.
     fn block_bytes(&mut self, length: u64) -> Result<usize, RecordFault> {
-        let max_bytes = self.converter.max_bytes;
+        let max_bytes = self.max_bytes;
         let text = &mut self.members.text;
         if length <= max_bytes
             && let Ok(length) = usize::try_from(length)
@@ -263,7 +356,7 @@ impl WarcRecords {
             let reason = format!("it declares {block_bytes} bytes, and does not end there");
             return Err(RecordFault::Wrong { reason, from });
         }
-        let is_plain = self.members.compression == Compression::None;
+        let is_plain = self.members.compression() == Compression::None;
         let plain_bytes = (from - self.start) + (block_bytes + blank_bytes) as u64;
         let stored_bytes = match is_plain {
             true => Some(plain_bytes),
@@ -276,7 +369,7 @@ impl WarcRecords {
     }
 
     fn place(&self) -> RecordPlace {
-        let (offset, within) = match self.members.compression {
+        let (offset, within) = match self.members.compression() {
             Compression::None => (self.start, 0),
             _ => (self.members.offset, self.start),
         };
@@ -285,20 +378,6 @@ impl WarcRecords {
             length: None,
             within,
         }
-    }
-
-    /// Returns the fault of a record with its place.
-    fn named(&self, bad: BadDocument) -> BadDocument {
-        let place = self.place();
-        let within = match place.within {
-            0 => String::new(),
-            within => format!(" (byte {within} of that member)"),
-        };
-        let reason = format!(
-            "the record at byte {}{within}: {}",
-            place.offset, bad.reason
-        );
-        BadDocument { reason, ..bad }
     }
 }
 

@@ -12,6 +12,8 @@ pub(super) struct Rewindable<R> {
     kept: Vec<u8>,
     /// The index in `kept` of the next byte.
     next: usize,
+    /// The index in `kept` of the mark.
+    marked: usize,
     /// The offset of the first kept byte.
     start: u64,
     max_kept: usize,
@@ -25,6 +27,7 @@ impl<R> Rewindable<R> {
             inner,
             kept: Vec::new(),
             next: 0,
+            marked: 0,
             start: 0,
             max_kept,
             failure: None,
@@ -50,16 +53,18 @@ impl<R> Rewindable<R> {
 
     /// Allows the bytes before the next one to be forgotten.
     pub(super) fn mark(&mut self) {
+        self.marked = self.next;
         // Each byte is moved a few times at most.
         if self.next > self.kept.len() / 2 {
-            self.forget();
+            self.forget(self.next);
         }
     }
 
-    fn forget(&mut self) {
-        self.kept.drain(..self.next);
-        self.start += self.next as u64;
-        self.next = 0;
+    fn forget(&mut self, bytes: usize) {
+        self.kept.drain(..bytes);
+        self.start += bytes as u64;
+        self.next -= bytes;
+        self.marked = self.marked.saturating_sub(bytes);
     }
 
     /// Goes to an offset, or as near to it as the kept bytes are.
@@ -67,6 +72,12 @@ impl<R> Rewindable<R> {
         let index = offset.saturating_sub(self.start);
         self.next =
             usize::try_from(index).map_or(self.kept.len(), |index| index.min(self.kept.len()));
+    }
+
+    /// Returns the bytes from an offset to the next one, if they are still kept.
+    pub(super) fn since(&self, offset: u64) -> Option<&[u8]> {
+        let from = usize::try_from(offset.checked_sub(self.start)?).ok()?;
+        self.kept.get(from..self.next)
     }
 
     /// Returns the next bytes that have been read.
@@ -108,7 +119,12 @@ impl<R: Read> Rewindable<R> {
             return Err(io::Error::new(failure.kind(), failure.to_string()));
         }
         if self.kept.len() > self.max_kept {
-            self.forget();
+            let before_mark = self.marked.min(self.next);
+            self.forget(if before_mark > 0 {
+                before_mark
+            } else {
+                self.next
+            });
         }
         let length = self.kept.len();
         let mut chunk = self.inner.by_ref().take(CHUNK_BYTES);
