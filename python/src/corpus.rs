@@ -10,7 +10,9 @@ use resemblance::invariant::OrBug;
 use resemblance::{
     Bounds, BulkOptions, Document, DuplicateKeys, Error, MinHash, SchemaBuilder, StoreOptions,
 };
-use resemblance_corpus::dedup::{ComparedCandidate, DedupPolicy, DropRule, Preference};
+use resemblance_corpus::dedup::{
+    ComparedCandidate, DedupPolicy, DropRule, FeatureShares, Preference,
+};
 use resemblance_corpus::verification::{FeatureSets, SketchedText};
 use resemblance_eval::{
     BAND_POSTING_BYTES, Evaluation, Sampler, TABLE_POSTING_BYTES, document_bytes,
@@ -212,7 +214,7 @@ fn decider(
 }
 
 /// Returns memory for features, with a folder for those that do not fit.
-fn features_in(folder: &Path, memory_bytes: Option<u64>) -> FeatureSets {
+pub(crate) fn features_in(folder: &Path, memory_bytes: Option<u64>) -> FeatureSets {
     given!(FeatureSets::new(folder), memory_bytes)
 }
 
@@ -310,23 +312,11 @@ impl Deduplicator {
             self.open.with(|open| {
                 let decided = open.decide(documents)?;
                 for ((_, document), decision) in documents.iter().zip(&decided) {
-                    let Some(found) = decision.found() else {
-                        answers.push(None);
-                        continue;
-                    };
-                    let (similarity, is_exact) = (found.similarity(), found.is_exact());
-                    let (distance, own) = (found.distance(), &schema.parts.schema);
-                    let rule = DropRule::of(Bounds::new(), own, similarity, is_exact, distance)?;
-                    let shares = open.deduplicator.shares(document, found)?;
-                    answers.push(Some((
-                        found.stamp(),
-                        similarity,
-                        is_exact,
-                        distance,
-                        shares.map(|shares| shares.held),
-                        shares.map(|shares| shares.covered),
-                        rule.name(),
-                    )));
+                    let fields = decision.found().map(|found| {
+                        let shares = open.deduplicator.shares(document, found)?;
+                        found_fields(found.stamp(), found, shares, &schema.parts.schema)
+                    });
+                    answers.push(fields.transpose()?);
                 }
                 Ok(())
             })
@@ -613,8 +603,8 @@ pub(crate) fn compared_fields(first: u64, it: &ComparedCandidate) -> ComparedFie
     (document, candidate, it.similarity, held, covered)
 }
 
-/// The fields of the document that was found for another one.
-type FoundFields = (
+/// The number of the document that was found for another one, and how near they are.
+pub(crate) type FoundFields = (
     u64,
     Option<f64>,
     bool,
@@ -623,6 +613,21 @@ type FoundFields = (
     Option<f64>,
     &'static str,
 );
+
+/// Returns the fields of a document that was found within the bounds of a schema.
+pub(crate) fn found_fields(
+    number: u64,
+    found: &resemblance::Match,
+    shares: Option<FeatureShares>,
+    schema: &resemblance::Schema,
+) -> resemblance::Result<FoundFields> {
+    let (similarity, is_exact) = (found.similarity(), found.is_exact());
+    let distance = found.distance();
+    let rule = DropRule::of(Bounds::new(), schema, similarity, is_exact, distance)?;
+    let (held, covered) = shares.map(|it| (it.held, it.covered)).unzip();
+    let rule = rule.name();
+    Ok((number, similarity, is_exact, distance, held, covered, rule))
+}
 
 /// The default memory for the features by which documents are looked for.
 const LOST_MEMORY_BYTES: u64 = 256 << 20;

@@ -7,6 +7,7 @@
 
 mod answers;
 mod batches;
+mod comparison;
 mod corpus;
 mod distributed;
 mod errors;
@@ -40,6 +41,7 @@ mod _native {
     use crate::{
         answers::{Match, Matches, Novelty, Record, Upserted},
         batches::{ArrowBatches, arrow_list, number_key},
+        comparison::StoreComparison,
         corpus::{
             BulkBuild, Deduplicator, TemporaryCorpus, banding_choice, evaluate_sample, merge,
             table_choice,

@@ -6,12 +6,12 @@ use pyo3::prelude::*;
 use resemblance::exact::span_of_shingles;
 use resemblance::search::PlacedPassage;
 use resemblance::{DocumentId, Overlap, Overlaps, Text};
-use resemblance_corpus::dedup::StoredSets;
-use resemblance_corpus::verification::{FeatureSets, SketchedText};
+use resemblance_corpus::verification::FeatureSets;
 
 use crate::answers::Record;
 use crate::batches::{Batches, in_shares, signature_of};
-use crate::corpus::{ComparedFields, compared_fields};
+use crate::comparison::StoreComparison;
+use crate::corpus::ComparedFields;
 use crate::errors::{OrRaise, invalid};
 use crate::exact::{Position, position};
 use crate::filter::{Filter, Passing};
@@ -205,32 +205,13 @@ impl Snapshot {
     /// the similarity, and of the features of each the share that both have. Needs an exact store.
     #[pyo3(signature = (documents, lost, *, threads=None))]
     fn holders(
-        &self,
-        py: Python<'_>,
+        slf: &Bound<'_, Self>,
         documents: &Bound<'_, PyAny>,
         lost: f64,
         threads: Option<usize>,
     ) -> PyResult<(Vec<Option<ComparedFields>>, Vec<ComparedFields>)> {
-        let mut batches = Batches::new(documents, threads)?.by_threads();
-        let sets = StoredSets::new(&self.held(py)?, None).or_raise(py)?;
-        let (mut found, mut rejected) = (Vec::new(), Vec::new());
-        while let Some(batch) = batches.next()? {
-            let first = found.len() as u64;
-            let signatures = batches.sketch(py, &self.schema.get().parts, &batch)?;
-            let sets = sets.clone();
-            let answer = in_background(py, None, move |_| {
-                let sketched = signatures.into_iter().map(|signature| SketchedText {
-                    signature,
-                    features: Arc::default(),
-                });
-                let sketched: Vec<SketchedText> = sketched.collect();
-                sets.holders(&sketched.iter().collect::<Vec<_>>(), lost)
-            })?;
-            let fields = |it| compared_fields(first, &it);
-            found.extend(answer.found.into_iter().map(|it| it.map(fields)));
-            rejected.extend(answer.rejected.into_iter().map(fields));
-        }
-        Ok((found, rejected))
+        let compared = StoreComparison::create(slf.py(), slf, None, None)?;
+        compared.holders(slf.py(), documents, lost, threads)
     }
 
     /// Returns the document with an id, or `None`.

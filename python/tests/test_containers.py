@@ -225,6 +225,7 @@ def _objects(folder: Path, schema: rs.Schema) -> dict[str, Any]:
     return {
         "Store": store,
         "Snapshot": store.snapshot(),
+        "StoreComparison": _native.StoreComparison(store.snapshot(), folder),
         "Transaction": other.transaction(),
         "BulkBuild": build,
         "Deduplicator": _native.Deduplicator(schema, folder),
@@ -241,7 +242,7 @@ def _calls(folder: Path) -> Iterator[tuple[str, str, Callable[..., Any]]]:
     )
     objects = _objects(folder, schema)
     others = {"documents": ["a"], "texts": ["a"], "schema": schema, "folder": folder, "target": folder / "m.rsm"}
-    others |= {"max_document_frequency": 1, "stamps": [0], "lost": 0.0}
+    others |= {"max_document_frequency": 1, "stamps": [0], "lost": 0.0, "keys": ["a"]}
     functions: list[tuple[str, Any]] = []
     for name, value in vars(_native).items():
         if name in OTHERS or name.startswith("_"):

@@ -249,8 +249,48 @@ def test_dedup_drops_documents_that_a_store_holds(containment: Any, tmp_path: Pa
         assert found.rejected or containment is None or lost > 0
         assert rs.dedup(texts, lost=lost, against=store).rejected is None
     plain = rs.Store.create(tmp_path / "p.rsm", rs.Schema(text=text, minhash=minhash))
-    with pytest.raises(ValueError, match="against: found a store of signatures"):
-        rs.dedup(texts, lost=0.0, against=plain)
+    wrong: Any
+    for wrong in ({"lost": 0.0}, {"rejected": True}):
+        with pytest.raises(ValueError, match="against: found a store of signatures .* texts in against_texts"):
+            rs.dedup(texts, against=plain, **wrong)
+    for wrong in ({}, {"exact": False, "against": plain}, {"against": store}):
+        with pytest.raises(ValueError, match="^against_texts: "):
+            rs.dedup(texts, against_texts={}, **wrong)
+
+
+@pytest.mark.parametrize("policy", ("first", "representative"))
+def test_dedup_compares_with_a_store_exactly(policy: Any, tmp_path: Path) -> None:
+    """By the sets of an exact store, and by the texts of a store of signatures."""
+    words = [f"w{number}" for number in range(400)]
+    stored = {f"s{n}": " ".join(words[30 * n : 30 * n + 150]) for n in range(6)}
+    texts = [" ".join(words[first : first + 150]) for first in range(0, 151, 6)]
+    parts: dict[str, Any] = {"text": rs.Text.words(2), "minhash": rs.MinHash(128, threshold=0.8, recall=0.999)}
+    answers = []
+    for exact in (True, False):
+        schema = rs.Schema(**parts, exact=exact)
+        store = rs.Store.create(tmp_path / f"{exact}.rsm", schema)
+        store.insert_many(stored.values(), stored.keys())
+        known: Any = None if exact else list(stored.items())
+        found = rs.dedup(texts, against=store, against_texts=known, rejected=True, policy=policy)
+        answers.append((found.kept.tolist(), found.duplicates, found.rejected))
+        assert found.texts_missing == 0
+        features = {key: set(schema.features(text).tolist()) for key, text in stored.items()}
+        by_store: list[Any] = [d for d in found.duplicates if d.survivor is None]
+        assert len(by_store) > 5
+        by_store += [r for r in found.rejected or [] if r.candidate is None]
+        for d in by_store:
+            own = set(schema.features(texts[d.position]).tolist())
+            other = features[str(d.survivor_key if isinstance(d, rs.Duplicate) else d.candidate_key)]
+            assert d.similarity == len(own & other) / len(own | other)
+            assert (d.held, d.covered) == (len(own & other) / len(own), len(own & other) / len(other))
+            assert (d.similarity >= 0.8) == isinstance(d, rs.Duplicate)
+        if not exact:
+            few = rs.dedup(texts, against=store, against_texts=known[:2], lost=0.0, policy=policy)
+            assert few.texts_missing == 4
+            assert {d.survivor_key for d in few.duplicates if d.survivor is None} <= {"s0", "s1"}
+            held = rs.dedup(texts, against=store, against_texts=known, lost=0.0, policy=policy)
+            assert len([d for d in held.duplicates if d.survivor is None]) >= 2
+    assert answers[0][2] and answers[0] == answers[1]
 
 
 @pytest.mark.parametrize("policy", ("first", "representative"))

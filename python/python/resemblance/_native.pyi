@@ -50,6 +50,10 @@ _Documents: TypeAlias = Iterable[_Document] | Signatures | _ArrowStream | _Arrow
 _Keys: TypeAlias = Iterable[_Key | float | date | None] | _ArrowStream | _ArrowArray
 _By: TypeAlias = Literal["minhash", "simhash", "any", "both"]
 _DropRule: TypeAlias = Literal["similarity", "distance", "both", "cluster", "contained"]
+_FoundFields: TypeAlias = tuple[
+    int, float | None, bool, int | None, float | None, float | None, _DropRule
+]
+_ComparedFields: TypeAlias = tuple[int, int, float, float, float]
 _Callback: TypeAlias = Callable[[Progress], object]
 
 __version__: str
@@ -526,9 +530,7 @@ class Snapshot(_Reads):
 
     def holders(
         self, documents: _Documents, lost: float, *, threads: int | None = None
-    ) -> tuple[
-        list[tuple[int, int, float, float, float] | None], list[tuple[int, int, float, float, float]]
-    ]:
+    ) -> tuple[list[_ComparedFields | None], list[_ComparedFields]]:
         """Returns, for each document, the stored one that has its features, all but the share `lost` of
         its distinct ones, and the stored ones that were compared and lack more: as tuples of the index
         of the document, the id, the similarity, and of the features of each the share that both have.
@@ -858,9 +860,7 @@ class Deduplicator:
     ) -> list[Match | None]: ...
     def decide_with_evidence(
         self, documents: _Documents, *, stamps: Iterable[int], threads: int | None = None
-    ) -> list[
-        tuple[int, float | None, bool, int | None, float | None, float | None, _DropRule] | None
-    ]: ...
+    ) -> list[_FoundFields | None]: ...
     def close(self) -> None: ...
     def __len__(self) -> int: ...
     def __enter__(self) -> Deduplicator: ...
@@ -898,6 +898,19 @@ class RepeatedParts:
     def __bool__(self) -> Literal[True]: ...
 
 @final
+class StoreComparison:
+    def __new__(
+        cls, snapshot: Snapshot, folder: _Path | None = None, *, memory_bytes: int | None = None
+    ) -> StoreComparison: ...
+    def add_texts(self, texts: _Documents, keys: _Keys, *, threads: int | None = None) -> int: ...
+    def near(
+        self, documents: _Documents, *, threads: int | None = None
+    ) -> tuple[list[_FoundFields | None], list[_ComparedFields]]: ...
+    def holders(
+        self, documents: _Documents, lost: float, *, threads: int | None = None
+    ) -> tuple[list[_ComparedFields | None], list[_ComparedFields]]: ...
+
+@final
 class TemporaryCorpus:
     def __new__(
         cls, path: _Path, schema: Schema, *, exact: bool = False, memory_bytes: int | None = None
@@ -919,7 +932,7 @@ class TemporaryCorpus:
         progress: _Callback | None = None,
     ) -> tuple[
         list[tuple[int, int, float | None, bool, int | None, float | None, float | None, _DropRule]],
-        list[tuple[int, int, float, float, float]],
+        list[_ComparedFields],
     ]: ...
     def close(self) -> None: ...
 

@@ -49,6 +49,7 @@ from ._native import (
     Signatures,
     Snapshot,
     Store,
+    StoreComparison,
     TemporaryCorpus,
     arrow_list,
     banding_choice,
@@ -551,13 +552,15 @@ class Dedup:
     `False` for those that are dropped and those without a text. With a budget, `budget_exceeded`
     documents were compared with only some of their candidates, so some of their near-duplicates may
     remain. `rejected` has the candidates that were compared and kept apart; it is `None` unless they
-    were asked for.
+    were asked for. Of `texts_missing` documents of the store `against`, `against_texts` has no text:
+    similarities to them are estimates, and with `lost` nothing is dropped for them.
     """
 
     kept: NDArray[np.bool_]
     duplicates: list[Duplicate]
     budget_exceeded: int = 0
     rejected: list[Rejected] | None = None
+    texts_missing: int = 0
 
     @property
     def positions(self) -> NDArray[np.int64]:
@@ -700,6 +703,7 @@ def dedup(
     lost: float | None = None,
     rejected: bool = False,
     against: Store | Snapshot | None = None,
+    against_texts: Any = None,
     budget: int | None = None,
     max_bucket: int | None = None,
     threads: int | None = None,
@@ -715,17 +719,19 @@ def dedup(
     near-duplicates is kept: the `"first"`, the `"last"`, the `"longest"`, or, if you pass a number for
     each document, the one with the greatest number. Integers and decimals are compared exactly. A
     document with `None` or NaN is last. `against` is a store to compare with, whose schema is used.
-    Documents near one of its documents are dropped first, by estimates, because a store has no texts.
-    Nothing is written to it. Keys need not be different here.
+    Documents near one of its documents are dropped first, by estimates unless the store is exact or
+    `against_texts` has its texts: the corpus that it was built from, or a part of it, with the keys of
+    the store. Nothing is written to it. Keys need not be different here.
 
     With `lost`, similarity plays no part: a document is dropped only if a document that is kept has its
     features, all but this share of its distinct ones. 0 loses nothing. A short document that is
     contained in a long one is dropped, and of two that contain each other `keep` selects one. It goes
     with the policies `"first"` and `"representative"`, and needs texts or features. With `against`,
-    documents whose features one of the store has are dropped first; that needs an exact store.
+    documents whose features one of the store has are dropped first; that needs an exact store or
+    `against_texts`.
 
-    `rejected` lists the kept documents, and with `lost` those of `against`, that a document was
-    compared with and not dropped for. It needs exact similarities and another policy than `"cluster"`.
+    `rejected` lists the kept documents, and those of `against`, that a document was compared with and
+    not dropped for. It needs exact similarities and another policy than `"cluster"`.
 
     `budget` is the maximum number of candidates to compare with a document: those that share the most
     buckets with it. They are compared by estimates unless `exact` is set. A budget requires the policy
@@ -752,8 +758,6 @@ def dedup(
         given = [name for name, value in others.items() if value is not None]
         if given:
             raise ValueError(f"lost: found it beside {given[0]}, expected one of them")
-        if snapshot is not None and not own.exact:
-            raise ValueError("against: found a store of signatures beside lost, expected an exact one")
         if policy == "cluster":
             raise ValueError("lost: found it beside policy 'cluster', expected another policy")
         if exact is False:
@@ -764,10 +768,23 @@ def dedup(
         is_first = False
         if budget is not None or policy == "cluster" or not exact:
             raise ValueError("rejected: found a budget, 'cluster' or estimates, expected none of them")
-        if snapshot is not None and lost is None:
-            raise ValueError("rejected: found it beside against, expected lost too")
+    if against_texts is not None and (snapshot is None or own.exact or not exact):
+        found = "no store" if snapshot is None else "an exact store" if own.exact else "estimates"
+        raise ValueError(
+            f"against_texts: found it with {found}, expected a store of signatures and exact similarities"
+        )
+    if snapshot is not None and (lost is not None or rejected) and not own.exact and against_texts is None:
+        raise ValueError(
+            f"against: found a store of signatures beside {'rejected' if lost is None else 'lost'}, "
+            "expected an exact one, or its texts in against_texts"
+        )
     batches = _Unknown(_batches(corpus, text, key, nulls), snapshot, threads, lost, rejected)
     with _temporary(temp_dir) as folder:
+        if snapshot is not None and against_texts is not None:
+            known = StoreComparison(snapshot, folder, memory_bytes=memory_bytes)
+            batches.read_texts(_batches(against_texts, text, key, nulls), known, len(snapshot))
+        elif snapshot is not None and (lost is not None or rejected):
+            batches.compare_with(StoreComparison(snapshot))
         if is_first:
             with Deduplicator(
                 own, folder, exact=exact, memory_bytes=memory_bytes, budget=budget
@@ -840,6 +857,8 @@ class _Unknown:
         self.duplicates: list[Duplicate] = []
         self.rejected: list[Rejected] = []
         self.missing: list[int] = []
+        self._known: StoreComparison | None = None
+        self.texts_missing = 0
 
     def __iter__(self) -> Iterator[_UnknownBatch]:
         for batch, batch_keys in self._batches:
@@ -860,6 +879,19 @@ class _Unknown:
             if positions:
                 yield _UnknownBatch(documents, positions, own_keys)
 
+    def compare_with(self, known: StoreComparison) -> None:
+        """Compares with the stored documents exactly."""
+        self._known = known
+
+    def read_texts(self, texts: Iterator[_Batch], known: StoreComparison, stored: int) -> None:
+        """Compares with the stored documents exactly whose texts these are."""
+        self._known, self.texts_missing = known, stored
+        for batch, batch_keys in texts:
+            documents, keys, _ = _present(batch, batch_keys)
+            if keys is None:
+                raise ValueError("against_texts: found no keys, expected those of the store")
+            self.texts_missing -= known.add_texts(documents, keys, threads=self._threads)
+
     def _find(
         self,
         against: Snapshot,
@@ -868,63 +900,43 @@ class _Unknown:
         keys: list[str | bytes | None] | None,
     ) -> list[int]:
         """Returns the indices of the documents that are unknown."""
-        signatures = against.schema.sketch_many(documents, threads=self._threads)
-        if self._lost is not None:
-            return self._find_holders(against, signatures, self._lost, positions, keys)
-        answers = against.query_many(signatures, limit=1, threads=self._threads)
-        unknown: list[int] = []
-        for index, answer in enumerate(answers):
-            if not answer:
-                unknown.append(index)
-                continue
-            found, key = answer[0], None if keys is None else keys[index]
-            self.duplicates.append(
-                Duplicate(
-                    positions[index],
-                    None,
-                    found.similarity,
-                    found.is_exact,
-                    found.distance,
-                    key,
-                    found.key,
-                    rule=against.schema.drop_rule(found),
-                )
-            )
-        return unknown
-
-    def _find_holders(
-        self,
-        against: Snapshot,
-        signatures: Signatures,
-        lost: float,
-        positions: list[int],
-        keys: list[str | bytes | None] | None,
-    ) -> list[int]:
-        """Returns the indices of the documents whose features no stored document has."""
 
         def key_pair(index: int, stored: int) -> tuple[str | bytes | None, str | bytes | None]:
             record = against.get_id(stored)
             return None if keys is None else keys[index], None if record is None else record.key
 
-        holders, apart = against.holders(signatures, lost, threads=self._threads)
+        found: Sequence[Any]
+        apart: list[tuple[int, int, float, float, float]] = []
+        if self._known is None:
+            signatures = against.schema.sketch_many(documents, threads=self._threads)
+            rule, answers = against.schema.drop_rule, against.query_many(signatures, limit=1, threads=self._threads)
+            matches = [answer[0] if answer else None for answer in answers]
+            found = [m and (m.id, m.similarity, m.is_exact, m.distance, None, None, rule(m)) for m in matches]
+        elif self._lost is None:
+            found, apart = self._known.near(documents, threads=self._threads)
+        else:
+            holders, apart = self._known.holders(documents, self._lost, threads=self._threads)
+            found = [h and (h[1], h[2], True, None, h[3], h[4], "contained") for h in holders]
         for index, stored, similarity, held, covered in apart if self._lists_rejected else []:
             pair = key_pair(index, stored)
             self.rejected.append(
                 Rejected(positions[index], None, similarity, held, covered, *pair)
             )
-        for index, stored, similarity, held, covered in filter(None, holders):
-            pair = key_pair(index, stored)
-            self.duplicates.append(
-                Duplicate(positions[index], None, similarity, True, None, *pair, held, covered, "contained")
-            )
-        return [index for index, holder in enumerate(holders) if holder is None]
+        for index, it in enumerate(found):
+            if it is not None:
+                stored, similarity, is_exact, distance, held, covered, rule = it
+                place, pair = positions[index], key_pair(index, stored)
+                self.duplicates.append(
+                    Duplicate(place, None, similarity, is_exact, distance, *pair, held, covered, rule)
+                )
+        return [index for index, it in enumerate(found) if it is None]
 
     def deduplicated(self, budget_exceeded: int = 0) -> Dedup:
         mask = np.ones(self.count, dtype=np.bool_)
         mask[[duplicate.position for duplicate in self.duplicates]] = False
         mask[self.missing] = False
         rejected = self.rejected if self._lists_rejected else None
-        return Dedup(mask, self.duplicates, budget_exceeded, rejected)
+        return Dedup(mask, self.duplicates, budget_exceeded, rejected, self.texts_missing)
 
 
 def _keep_rule(keep: Any, documents: int, positions: list[int]) -> Any:
