@@ -65,9 +65,10 @@ impl DamagedStore {
             .extend(commit.head.iter().map(problem_of_head));
         let mut table_pages = Vec::new();
         let tables = commit.our_tables(&mut table_pages);
-        for (page, name) in &table_pages {
-            losses.problem(problem_of(page, name));
-        }
+        let damaged = table_pages
+            .iter()
+            .map(|(page, name)| problem_of(page, name));
+        damaged.for_each(|problem| losses.problem(problem));
         let table = |name: &str| tables.iter().find(|table| &*table.name == name);
         if !scans && table(DOCUMENTS).is_none() {
             return Err(Error::corrupt(
@@ -88,30 +89,24 @@ impl DamagedStore {
             deleted.may_be_back = vec![(0, u64::MAX)];
         }
         let has_sets = schema.has_sets();
-        let has_clusters = !scans && schema.clusters().is_some();
-        let clusters = cluster_sources(&tables, has_clusters, &mut losses);
+        let keeps_clusters = !scans && schema.clusters().is_some();
+        let clusters = cluster_sources(&tables, keeps_clusters, &mut losses);
         let (documents, payloads, sets) = match found {
             Some(found) => (
                 RowSource::Scan(found.documents),
                 RowSource::Scan(found.payloads),
-                match has_sets {
-                    true => RowSource::Scan(found.sets),
-                    false => RowSource::None,
-                },
+                RowSource::Scan(found.sets),
             ),
             None => (
                 RowSource::from_tree(DOCUMENTS, table(DOCUMENTS), &mut losses),
                 RowSource::from_tree(PAYLOADS, table(PAYLOADS), &mut losses),
-                match has_sets {
-                    true => RowSource::from_tree(SETS, table(SETS), &mut losses),
-                    false => RowSource::None,
-                },
+                RowSource::from_tree(SETS, table(SETS), &mut losses),
             ),
         };
         Ok(Self {
             documents: RowVersions::new(documents, false),
             payloads: RowVersions::new(payloads, false),
-            sets: RowVersions::new(sets, true),
+            sets: RowVersions::new(if has_sets { sets } else { RowSource::None }, true),
             clusters,
             deleted,
             shape: shape_of(&schema),

@@ -237,6 +237,7 @@ fn build(schema: &Schema, attempt: &mut Attempt) {
     for entry in model.documents.values() {
         built.insert(Entry::clone(entry));
     }
+    built.link_at_once();
     let finished = attempt.take("build", result).is_some();
     attempt.built = if finished { vec![] } else { vec![None] };
     attempt.built.push(Some(Arc::new(built)));

@@ -423,6 +423,7 @@ impl Runner {
             let key = (number % 5 > 0).then(|| key(number));
             model.insert(entry(key, 300, schema, &mut self.random));
         }
+        model.link_at_once();
         let options = bulk_options(self.options());
         let documents = model.documents.clone();
         self.call("bulk build", path, model, || {
