@@ -500,6 +500,26 @@ impl Store {
         self.group_commit.commit(request)?.found()
     }
 
+    /// Sets a named position, or removes it with `None`. It is durable when this returns. Use
+    /// [`WriteTransaction::set_position`] to set it in the same commit as documents.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidParameter`] if the name is not 1 to 255 bytes long, or the position is longer
+    /// than 65,536 bytes, and the errors of [`insert`](Self::insert).
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
+    /// store.set_position("pages-0", Some(b"41"))?;
+    /// assert_eq!(store.snapshot()?.position("pages-0")?, Some(b"41".to_vec()));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn set_position(&self, name: &str, position: Option<&[u8]>) -> Result<()> {
+        let request = WriteRequest::set_position(name, position);
+        self.group_commit.commit(request)?.done()
+    }
+
     /// Begins a write transaction. If another thread has one open, this waits for its end.
     ///
     /// # Errors
@@ -585,7 +605,7 @@ impl Store {
     /// ```
     #[doc(alias("sync"))]
     pub fn flush(&self) -> Result<()> {
-        self.group_commit.commit(WriteRequest::Flush)?.flushed()
+        self.group_commit.commit(WriteRequest::Flush)?.done()
     }
 
     /// Waits for queued changes, as [`flush`](Self::flush) does, and drops this handle. This closes

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use pyo3::prelude::*;
+use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::PyType;
 use resemblance::{DocumentId, EvictPolicy, ExistingKeys, StoreOptions};
 
@@ -276,9 +277,10 @@ impl Store {
     /// `documents` are texts or signatures: a list, another iterable, or a column with Arrow's
     /// interface. `keys`, `payloads` and `stamps` have one entry for each document. Returns the
     /// ids. With `if_new`, returns a `Novelty` for each, and does not insert documents near a
-    /// stored document or near an earlier one of the same call.
+    /// stored document or near an earlier one of the same call. `position` is a name and bytes, which
+    /// the last commit sets as `set_position` does.
     #[pyo3(signature = (documents, keys=None, *, payloads=None, stamps=None, if_new=false,
-        threads=None, commit_every=None))]
+        threads=None, commit_every=None, position=None))]
     fn insert_many<'py>(
         &self,
         py: Python<'py>,
@@ -289,6 +291,7 @@ impl Store {
         if_new: bool,
         threads: Option<usize>,
         commit_every: Option<NonZeroUsize>,
+        position: Option<(PyBackedStr, PyBackedBytes)>,
     ) -> PyResult<ManyAnswers> {
         let many = Many::new(documents, keys, payloads, stamps, threads)?;
         let store = self.handle.get(py)?;
@@ -314,8 +317,13 @@ impl Store {
             }
             Ok(())
         })?;
-        if let Some(last) = transaction {
-            released(py, || last.commit())?;
+        if let Some(mut last) = transaction {
+            released(py, || {
+                if let Some((name, position)) = &position {
+                    last.set_position(name, Some(position))?;
+                }
+                last.commit()
+            })?;
         }
         Ok(answers)
     }

@@ -280,6 +280,18 @@ macro_rules! writes {
                 let id = self.with(py, |open| open.touch(&key.0, stamp))?;
                 id.map(DocumentId::get).ok_or_else(|| key.missing(py))
             }
+
+            /// Sets a named position, such as the offset of a queue, or removes it with `None`. A
+            /// transaction sets it in the same commit as its documents. `store.position(name)`
+            /// returns it after a restart.
+            fn set_position(
+                &self,
+                py: Python<'_>,
+                name: &str,
+                position: Option<&[u8]>,
+            ) -> PyResult<()> {
+                self.with(py, |open| open.set_position(name, position))
+            }
         }
     };
 }
@@ -350,12 +362,6 @@ impl Transaction {
             self.open.with(insert)
         })?;
         Ok(answers)
-    }
-
-    /// Sets a named position in the same commit as the documents, or removes it with `None`: the
-    /// offset of a queue, for example. `store.position(name)` returns it after a restart.
-    fn set_position(&self, py: Python<'_>, name: &str, position: Option<&[u8]>) -> PyResult<()> {
-        self.with(py, |open| open.set_position(name, position))
     }
 
     /// Returns a named position as this transaction has left it, or `None`.

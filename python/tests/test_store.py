@@ -5,10 +5,12 @@ from __future__ import annotations
 import inspect
 import io
 import pickle
+import random
 import re
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -807,3 +809,47 @@ def test_matches_and_clusters_have_the_methods_of_sequences() -> None:
             assert answers.count(None) == 0
             with pytest.raises(ValueError):
                 answers.index(None)
+
+
+CONSUMER = """
+import resemblance as rs
+
+schema = rs.Schema(text=rs.Text.words(2), minhash=rs.MinHash(64))
+with rs.Store.open_or_create("store.rsm", schema) as store:
+    position = store.position("pages-0")
+    start = 0 if position is None else int(position) + 1
+    print("begun", flush=True)
+    for first in range(start, 3_000, 20):
+        offsets = range(first, min(first + 20, 3_000))
+        texts = [f"message {n} of {n * n} and {n + 7}" for n in offsets]
+        position = ("pages-0", str(offsets[-1]).encode())
+        store.insert_many(texts, [f"m/{n}" for n in offsets], position=position)
+"""
+
+
+def test_a_consumer_that_is_killed_continues_behind_its_position(path: Path) -> None:
+    """A repeated message would be an error, because its key would be in the store."""
+    chance = random.Random(5)
+    code = None
+    for kill in range(40):
+        command = [sys.executable, "-c", CONSUMER]
+        consumer = subprocess.Popen(command, cwd=path.parent, stdout=subprocess.PIPE)
+        assert consumer.stdout is not None and consumer.stdout.readline() == b"begun\n"
+        if kill < 6:
+            time.sleep(chance.random() * 0.2)
+            consumer.kill()
+        code = consumer.wait()
+        consumer.stdout.close()
+        with rs.Store.open(path) as store:
+            position = store.position("pages-0")
+            assert len(store) == (0 if position is None else int(position) + 1)
+        if code == 0:
+            break
+    assert code == 0
+    with rs.Store.open(path) as store:
+        assert len(store) == 3_000
+        with pytest.raises(rs.InvalidParameterError, match="name"):
+            store.insert_many(["a text"], ["new"], position=("", b"1"))
+        assert "new" not in store
+        store.set_position("pages-0", None)
+        assert store.position("pages-0") is None

@@ -17,7 +17,7 @@ use crate::read::{SnapshotState, SnapshotView};
 use crate::state::OpenStore;
 use crate::sync::{IgnorePoison, thread};
 use crate::types::Novelty;
-use crate::write::find_duplicate;
+use crate::write::{check_position, find_duplicate};
 
 /// Bytes of keys, payloads and signatures beyond which a group takes no further request.
 const GROUP_BYTES: usize = 16 << 20;
@@ -105,7 +105,7 @@ impl GroupCommitHandle {
     pub(crate) fn close(self) -> Result<Closed> {
         self.store().context.health.check_home()?;
         let flushed = match self.store().writable {
-            true => self.commit(WriteRequest::Flush)?.flushed(),
+            true => self.commit(WriteRequest::Flush)?.done(),
             false => Ok(()),
         };
         let Self { group, last } = self;
@@ -169,7 +169,12 @@ impl GroupCommit {
             new.document.validate()?;
             self.store.context.check_signature(&new.signature)?;
         }
-        Ok(())
+        match request {
+            WriteRequest::SetPosition { name, position } => {
+                check_position(name, position.as_deref())
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Refuses a request as [`check_queued`](Self::check_queued), and one whose thread would wait for

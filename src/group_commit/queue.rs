@@ -163,6 +163,29 @@ impl Queue {
         self.submit(request, WriteReply::found)
     }
 
+    /// Queues [`Store::set_position`](crate::Store::set_position). The position is durable no earlier
+    /// than the changes queued before it. Like every change, it is also made if one of them fails.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`insert`](Self::insert).
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
+    /// # let page = store.sketch_text("some text or other")?;
+    /// let queue = store.queue();
+    /// let message = queue.insert_if_new("a", &page)?;
+    /// queue.set_position("pages-0", Some(b"41"))?.wait()?;
+    /// assert!(message.wait()?.is_new());
+    /// assert_eq!(store.snapshot()?.position("pages-0")?, Some(b"41".to_vec()));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn set_position(&self, name: &str, position: Option<&[u8]>) -> Result<Ticket<()>> {
+        let request = WriteRequest::set_position(name, position);
+        self.submit(request, WriteReply::done)
+    }
+
     /// Queues [`Store::flush`](crate::Store::flush): the ticket has its answer once everything that was
     /// queued before is durable.
     ///
@@ -183,7 +206,7 @@ impl Queue {
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     pub fn flush(&self) -> Result<Ticket<()>> {
-        self.submit(WriteRequest::Flush, WriteReply::flushed)
+        self.submit(WriteRequest::Flush, WriteReply::done)
     }
 
     /// Waits until a change may be queued, because fewer bytes are waiting than

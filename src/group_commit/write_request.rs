@@ -30,6 +30,10 @@ pub(crate) enum WriteRequest<'a> {
     },
     Remove(Cow<'a, [u8]>),
     Touch(Cow<'a, [u8]>, u64),
+    SetPosition {
+        name: Cow<'a, str>,
+        position: Option<Cow<'a, [u8]>>,
+    },
     /// A request without a change: its reply confirms that the requests before it are durable.
     Flush,
 }
@@ -74,7 +78,7 @@ pub(crate) enum WriteReply {
     Novelty(Novelty),
     /// The document that was removed or touched, if there was one.
     Found(Option<DocumentId>),
-    Flushed(()),
+    Done(()),
 }
 
 /// Each request has its own kind of reply: any other is a bug.
@@ -96,7 +100,7 @@ replies! {
     upserted: Upserted(Upserted),
     novelty: Novelty(Novelty),
     found: Found(Option<DocumentId>),
-    flushed: Flushed(()),
+    done: Done(()),
 }
 
 impl<'a> WriteRequest<'a> {
@@ -115,6 +119,13 @@ impl<'a> WriteRequest<'a> {
         }
     }
 
+    pub(crate) fn set_position(name: &'a str, position: Option<&'a [u8]>) -> Self {
+        Self::SetPosition {
+            name: name.into(),
+            position: position.map(Cow::Borrowed),
+        }
+    }
+
     /// Copies borrowed data.
     pub(super) fn into_owned(self) -> WriteRequest<'static> {
         match self {
@@ -129,6 +140,10 @@ impl<'a> WriteRequest<'a> {
             },
             Self::Remove(key) => WriteRequest::Remove(Cow::Owned(key.into_owned())),
             Self::Touch(key, stamp) => WriteRequest::Touch(Cow::Owned(key.into_owned()), stamp),
+            Self::SetPosition { name, position } => WriteRequest::SetPosition {
+                name: Cow::Owned(name.into_owned()),
+                position: position.map(|position| Cow::Owned(position.into_owned())),
+            },
             Self::Flush => WriteRequest::Flush,
         }
     }
@@ -137,6 +152,9 @@ impl<'a> WriteRequest<'a> {
     pub(super) fn size_bytes(&self) -> usize {
         let borrowed = match self {
             Self::Remove(key) | Self::Touch(key, _) => key.len(),
+            Self::SetPosition { name, position } => {
+                name.len() + position.as_ref().map_or(0, |position| position.len())
+            }
             _ => self.stored().map_or(0, NewDocument::size_bytes),
         };
         size_of::<Self>() + borrowed
@@ -146,7 +164,7 @@ impl<'a> WriteRequest<'a> {
     pub(super) fn stored(&self) -> Option<&NewDocument<'a>> {
         match self {
             Self::Insert(new) | Self::Upsert(new) | Self::InsertIfNew { new, .. } => Some(new),
-            Self::Remove(_) | Self::Touch(..) | Self::Flush => None,
+            Self::Remove(_) | Self::Touch(..) | Self::SetPosition { .. } | Self::Flush => None,
         }
     }
 
@@ -169,7 +187,10 @@ impl<'a> WriteRequest<'a> {
             )?),
             Self::Remove(key) => WriteReply::Found(transaction.remove(key)?),
             Self::Touch(key, stamp) => WriteReply::Found(transaction.touch(key, *stamp)?),
-            Self::Flush => WriteReply::Flushed(()),
+            Self::SetPosition { name, position } => {
+                WriteReply::Done(transaction.set_position(name, position.as_deref())?)
+            }
+            Self::Flush => WriteReply::Done(()),
         })
     }
 

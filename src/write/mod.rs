@@ -31,4 +31,5 @@ pub(crate) use pending_rows::{DocumentRows, DocumentTables, SetWriter, append_ro
 pub(crate) use repack::{DENSE_SHARE, WINDOW_BYTES};
 pub(crate) use run_tables::run_tables;
 pub use transaction::WriteTransaction;
+pub(crate) use transaction::check_position;
 pub(crate) use writer::Writer;

@@ -21,6 +21,20 @@ use resemblance_sketch::sketch::Signature;
 const MAX_NAME_BYTES: usize = 255;
 const MAX_POSITION_BYTES: usize = 1 << 16;
 
+/// Checks the lengths of a named position and of its name.
+pub(crate) fn check_position(name: &str, position: Option<&[u8]>) -> Result<()> {
+    if !(1..=MAX_NAME_BYTES).contains(&name.len()) {
+        let (found, expected) = (format!("{} bytes", name.len()), "1 to 255 bytes");
+        return Err(Error::invalid("name", found, expected));
+    }
+    let length = position.map_or(0, <[u8]>::len);
+    if length > MAX_POSITION_BYTES {
+        let (found, expected) = (format!("{length} bytes"), "at most 65,536 bytes");
+        return Err(Error::invalid("position", found, expected));
+    }
+    Ok(())
+}
+
 /// Changes that become visible and durable together, at [`commit`](Self::commit). A transaction
 /// reads its own writes, and dropping it rolls them back. A store has one at a time. It may be
 /// moved to another thread. It belongs to the thread that changed it last. If that thread begins
@@ -239,15 +253,7 @@ impl WriteTransaction {
     /// # Ok::<(), resemblance::Error>(())
     /// ```
     pub fn set_position(&mut self, name: &str, position: Option<&[u8]>) -> Result<()> {
-        if !(1..=MAX_NAME_BYTES).contains(&name.len()) {
-            let (found, expected) = (format!("{} bytes", name.len()), "1 to 255 bytes");
-            return Err(Error::invalid("name", found, expected));
-        }
-        let length = position.map_or(0, <[u8]>::len);
-        if length > MAX_POSITION_BYTES {
-            let (found, expected) = (format!("{length} bytes"), "at most 65,536 bytes");
-            return Err(Error::invalid("position", found, expected));
-        }
+        check_position(name, position)?;
         self.change(|writer| writer.set_position(name, position))
     }
 

@@ -101,10 +101,40 @@ fn positions_stay_in_copies_and_are_left_out_of_new_stores() {
 }
 
 #[test]
+fn a_queued_position_is_never_ahead_of_the_documents_before_it() {
+    const MESSAGES: u64 = 400;
+    let place = Place::new();
+    let store = Store::create(place.store(), schema()).unwrap();
+    let queue = store.queue();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for at in 0..MESSAGES {
+                drop(queue.insert(at.to_string(), &message(at)).unwrap());
+                let position = at.to_be_bytes();
+                drop(queue.set_position("queue/0", Some(&position)).unwrap());
+            }
+        });
+        loop {
+            let snapshot = store.snapshot().unwrap();
+            let position = snapshot.position("queue/0").unwrap();
+            let last = position.map(|bytes| u64::from_be_bytes(bytes.try_into().unwrap()));
+            assert!(last.is_none_or(|last| last < snapshot.len()));
+            if last == Some(MESSAGES - 1) {
+                break;
+            }
+        }
+    });
+    store.set_position("queue/0", None).unwrap();
+    assert_eq!(offset(&store), None);
+}
+
+#[test]
 fn names_and_positions_have_lengths() {
     let store = Store::in_memory(schema()).unwrap();
-    let mut transaction = store.begin_write().unwrap();
+    refused(store.set_position("", Some(b"1")), "name");
     let name = "n".repeat(256);
+    refused(store.queue().set_position(&name, Some(b"1")), "name");
+    let mut transaction = store.begin_write().unwrap();
     refused(transaction.set_position("", Some(b"1")), "name");
     refused(transaction.set_position(&name, Some(b"1")), "name");
     let long = vec![7; (1 << 16) + 1];
