@@ -27,7 +27,7 @@ use crate::session::{
     ReadDocument, StoredTexts, WorkedDocument, change_store, resolve_corpus_to_store,
     spool_sources,
 };
-use resemblance_corpus::{ContentRule, Corpus, ReadTotals, SourceKind};
+use resemblance_corpus::{ContentRule, Corpus, FieldPath, ReadTotals, SourceKind};
 
 /// Add the documents of a corpus to a store
 ///
@@ -50,7 +50,8 @@ Examples:
   resemblance add seen.rsm more.jsonl --skip 20000
   resemblance add seen.rsm articles.db --text-field body --if-new --verdicts verdicts
   crawl | resemblance add seen.rsm - --upsert --commit-interval 5
-  crawl | resemblance add seen.rsm - --if-new -o - --commit-interval 5 | index")]
+  crawl | resemblance add seen.rsm - --if-new -o - --commit-interval 5 | index
+  consume | resemblance add seen.rsm - --if-new --position pages-0=offset --commit-interval 5")]
 pub(crate) struct AddArguments {
     /// The store
     pub(crate) store: PathBuf,
@@ -94,7 +95,7 @@ pub(crate) struct AddArguments {
     /// Commit after every N documents of the corpus [default: 10000]
     #[arg(long, value_name = "N")]
     commit_every: Option<NonZeroU64>,
-    /// Also commit when the last commit is SECONDS ago, such as 5 or 0.5: for a pipe that pauses
+    /// Also commit when the last commit is SECONDS ago, such as 5 or 0.5 [default: 5 for a pipe]
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     commit_interval: Option<Duration>,
     /// Add all documents in one commit at the end, or none
@@ -103,12 +104,35 @@ pub(crate) struct AddArguments {
     /// Skip the first N documents of the corpus, which are already in the store
     #[arg(long, value_name = "N", default_value_t = 0)]
     skip: u64,
+    /// With each commit, store the FIELD of its last document as the position NAME: the offset of a queue, from which
+    /// get --position NAME lets its reader continue. A document without that string or number is bad input
+    #[arg(long, value_name = "NAME=FIELD", value_parser = parse_position)]
+    position: Option<PositionField>,
     #[command(flatten)]
     outputs: AddOutputOptions,
     #[command(flatten)]
     stored: StoredOptions,
     #[command(flatten)]
     options: CorpusOptions,
+}
+
+/// The name of a position, and the field that contains it.
+#[derive(Clone, Debug)]
+struct PositionField {
+    name: String,
+    field: FieldPath,
+}
+
+fn parse_position(text: &str) -> std::result::Result<PositionField, String> {
+    let expected = "expected the name of a position, = and the name of a field";
+    let (name, field) = text.split_once('=').ok_or(expected)?;
+    match (1..=MAX_POSITION_NAME_BYTES).contains(&name.len()) {
+        true => Ok(PositionField {
+            name: name.into(),
+            field: field.parse()?,
+        }),
+        false => Err("expected a name of 1 to 255 bytes before the =".into()),
+    }
 }
 
 impl AddArguments {
@@ -189,6 +213,8 @@ fn add_to(context: &Context, arguments: &AddArguments, store: &Store) -> Result<
         ContentRule::new(store.schema(), is_exact),
     );
     let mut corpus = resolve_corpus_to_store(context, &arguments.corpus, options, content, stored)?;
+    let position = arguments.position.as_ref();
+    corpus.settings.position_field = position.map(|position| position.field.clone());
     let verdicts = arguments
         .verdicts
         .as_ref()
@@ -221,6 +247,7 @@ fn add_to(context: &Context, arguments: &AddArguments, store: &Store) -> Result<
         committed: DocumentTally::default(),
         done: arguments.skip,
         next: None,
+        position: None,
     };
     match addition.run() {
         Ok(totals) => {
@@ -256,11 +283,15 @@ struct Addition<'a> {
     done: u64,
     /// The place of the first one that is not, once it has been seen.
     next: Option<(usize, u64)>,
+    /// The position of the last document added or left out, if positions are stored.
+    position: Option<Box<[u8]>>,
 }
 
 /// The content of a document.
 struct AddedContent {
     sketched: SketchedText,
+    /// Its position in a queue, empty if positions are not stored.
+    position: Box<[u8]>,
     /// Its line, if it is to be written to standard output.
     line: Box<[u8]>,
 }
@@ -279,11 +310,17 @@ impl GatheredDocument {
     }
 }
 
+/// The maximum length of the name of a position.
+const MAX_POSITION_NAME_BYTES: usize = 255;
+
 /// The number of documents in a commit, unless another one was given.
 const COMMIT_EVERY: u64 = 10_000;
 
 /// The interval of commits where other processes wait for their turn to write, unless another one was given.
 const TURN: Duration = Duration::from_secs(1);
+
+/// The interval of commits of a pipe, unless another one was given.
+const PIPE_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The documents of the next commit.
 struct OpenCommit {
@@ -335,6 +372,7 @@ impl Addition<'_> {
                 let line: &[u8] = if is_live { &document.record } else { &[] };
                 Ok(AddedContent {
                     sketched: document.content.sketch(&sketcher, with_features)?,
+                    position: (&*document.position).into(),
                     line: line.into(),
                 })
             },
@@ -392,7 +430,11 @@ impl Addition<'_> {
     /// Commits if the last commit was longer ago than it should be.
     fn commit_if_due(&mut self, open: &mut OpenCommit) -> Result<()> {
         let shared = self.store.has_shared_writers() && !self.arguments.is_atomic();
-        let interval = self.arguments.commit_interval.or(shared.then_some(TURN));
+        let usual = match shared {
+            true => Some(TURN),
+            false => self.commits_pipes().then_some(PIPE_INTERVAL),
+        };
+        let interval = self.arguments.commit_interval.or(usual);
         if interval.is_some_and(|interval| open.pending > 0 && open.since.elapsed() >= interval) {
             self.add_gathered(open)?;
             self.commit(open)?;
@@ -456,12 +498,16 @@ impl Addition<'_> {
     /// Commits the documents before a failure if they came from a pipe, because they cannot be read
     /// again.
     fn commit_of_pipe(&mut self, open: &mut OpenCommit) -> Result<()> {
-        let mut sources = self.corpus.sources.iter();
-        let is_pipe = sources.any(|source| !source.is_rereadable());
-        match is_pipe && !self.arguments.is_atomic() {
+        match self.commits_pipes() {
             true => self.commit(open),
             false => Ok(()),
         }
+    }
+
+    /// Returns true if documents come from a pipe, and there is more than one commit.
+    fn commits_pipes(&self) -> bool {
+        let mut sources = self.corpus.sources.iter();
+        sources.any(|source| !source.is_rereadable()) && !self.arguments.is_atomic()
     }
 
     /// Adds what was gathered. A signal waits meanwhile: a commit must not have a part of it.
@@ -474,16 +520,24 @@ impl Addition<'_> {
             Some(transaction) => transaction,
             none => none.insert(self.begin()?),
         };
-        if self.add_together(transaction, &gathered)? {
-            return Ok(());
-        }
-        for placed in &gathered {
-            if let Err(failure) = self.add(transaction, placed) {
-                let skip_bad = self.arguments.options.skip_bad;
-                self.tally.skip(self.context, failure, skip_bad)?;
+        if !self.add_together(transaction, &gathered)? {
+            for placed in &gathered {
+                if let Err(failure) = self.add(transaction, placed) {
+                    let skip_bad = self.arguments.options.skip_bad;
+                    self.tally.skip(self.context, failure, skip_bad)?;
+                }
+                self.pass(placed);
             }
         }
+        gathered.last().into_iter().for_each(|last| self.pass(last));
         Ok(())
+    }
+
+    /// Notes the position of a document that was added or left out.
+    fn pass(&mut self, placed: &GatheredDocument) {
+        if self.arguments.position.is_some() {
+            self.position = Some(placed.document.value.position.clone());
+        }
     }
 
     /// Adds documents together, unless one of them is wrong: then none is added, and one after the
@@ -650,7 +704,11 @@ impl Addition<'_> {
         }
         // A document that is in the store and was not written could not be found again.
         self.write_lines()?;
-        if let Some(transaction) = transaction {
+        if let Some(mut transaction) = transaction {
+            if let (Some(field), Some(position)) = (&self.arguments.position, &self.position) {
+                let set = transaction.set_position(&field.name, Some(position));
+                set.map_err(|e| self.failure(e))?;
+            }
             transaction.commit().map_err(|e| self.failure(e))?;
         }
         self.committed = self.tally.clone();

@@ -350,3 +350,55 @@ fn signals_end_a_wait_for_a_pipe() {
         assert_eq!(child.wait().unwrap().code(), Some(143), "{command}");
     }
 }
+
+/// Returns the lines of a queue from an offset on, with their offsets.
+fn messages(from: u64) -> String {
+    let numbered = |at: u64| distinct(at..at + 1).replacen('{', &format!("{{\"offset\":{at},"), 1);
+    (from..300).map(numbered).collect()
+}
+
+/// A repeated message would be an error, because its key would be in the store.
+#[test]
+fn killed_consumer_of_a_queue_continues_behind_its_position() {
+    let folder = Folder::new();
+    folder.run("create a.rsm").expect(0);
+    let get = "get a.rsm --position queue/0";
+    folder.run(get).expect(1).says(&["no position \"queue/0\""]);
+    let add = "add a.rsm - --position queue/0=offset --commit-every 20";
+    let mut kills = 0;
+    loop {
+        let found = folder.run(get).stdout;
+        let next = found.trim().parse().map_or(0, |last: u64| last + 1);
+        assert_eq!(folder.count("a.rsm"), next);
+        if next == 300 {
+            break;
+        }
+        let mut child = folder.command(add).stdin(Stdio::piped()).spawn().unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        stdin.write_all(messages(next).as_bytes()).unwrap();
+        if kills < 5 {
+            std::thread::sleep(Duration::from_millis(20 + 37 * kills));
+            send("-KILL", &child);
+            kills += 1;
+        }
+        drop(stdin);
+        child.wait().unwrap();
+    }
+    // A queue that gives all messages again changes nothing.
+    let listed = folder.run("list a.rsm").expect(0).stdout;
+    let again = [add, "--if-new"].join(" ");
+    let replayed = folder.run_with_input(&*again, messages(0).as_bytes());
+    replayed.expect(0).says(&["added 0"]);
+    assert_eq!(folder.run("list a.rsm").expect(0).stdout, listed);
+    assert_eq!(folder.run(get).expect(0).stdout, "299\n");
+    // A bad document has no position, and the next one passes it.
+    let more =
+        "not json\n".to_owned() + &line("301", &text(301)).replacen('{', "{\"offset\":\"x\",", 1);
+    let skipping = [add, "--skip-bad"].join(" ");
+    folder.run_with_input(&*skipping, more.as_bytes()).expect(0);
+    assert_eq!(folder.run(get).expect(0).stdout, "x\n");
+    let without = line("302", &text(302));
+    let ran = folder.run_with_input(add, without.as_bytes());
+    ran.expect(3).says(&["field \"offset\" is missing"]);
+    folder.run("add a.rsm - --position queue").expect(2);
+}

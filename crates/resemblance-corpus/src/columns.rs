@@ -21,6 +21,7 @@ pub(crate) fn paths(settings: &CorpusSettings) -> Few<&str> {
         settings.id.field(),
         settings.stamp_field.as_ref(),
         settings.payload_field.as_ref(),
+        settings.position_field.as_ref(),
         settings.score_field.as_ref(),
     ];
     let wanted = settings.taken_texts().iter();
@@ -58,7 +59,13 @@ pub(crate) fn must_be_there(
         .stamp_field
         .as_ref()
         .filter(|_| settings.needs_stamp);
-    for (path, option) in [(id, "--id"), (stamp, "--stamp-field")] {
+    let position = settings.position_field.as_ref();
+    let required = [
+        (id, "--id"),
+        (stamp, "--stamp-field"),
+        (position, "--position"),
+    ];
+    for (path, option) in required {
         if let Some(path) = path.filter(|path| !is_there(path.name())) {
             return Err(missing(path.name(), names, option));
         }

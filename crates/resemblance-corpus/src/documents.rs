@@ -227,6 +227,7 @@ impl Corpus {
                 content: Content::Text(columns::utf8(form::without_mark(&record.bytes))?.into()),
                 stamp: self.settings.stamp,
                 payload: Cow::default(),
+                position: Cow::default(),
                 score: None,
                 is_emptied: false,
             });

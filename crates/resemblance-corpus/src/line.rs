@@ -57,6 +57,13 @@ pub(crate) fn parse<'a, 'k: 'a>(
         Some(value) => parse_payload(value)?,
         None => Cow::default(),
     };
+    let position_field = settings.position_field.as_ref();
+    let position = match (position_field, given(position_field)) {
+        (Some(path), Some(value)) => key_of(path.name(), value)?
+            .ok_or_else(|| BadDocument::field(path.name(), "null", KEY_EXPECTED))?,
+        (Some(path), None) => return Err(missing(path, json, "--position")),
+        _ => Cow::default(),
+    };
     let score_field = settings.score_field.as_ref();
     Ok(CorpusDocument {
         record: Cow::default(),
@@ -69,6 +76,7 @@ pub(crate) fn parse<'a, 'k: 'a>(
         content,
         stamp,
         payload,
+        position,
         score: match (score_field, given(score_field)) {
             (Some(path), Some(value)) => parse_score(path, value)?,
             _ => None,

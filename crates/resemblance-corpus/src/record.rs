@@ -188,6 +188,8 @@ pub struct CorpusDocument<'a> {
     pub stamp: u64,
     /// The payload, empty if none is requested.
     pub payload: Cow<'a, [u8]>,
+    /// The position in a queue, empty if none is requested.
+    pub position: Cow<'a, [u8]>,
     /// The score, as a number and the remainder of an integer of more than 53 bits. `None` if no
     /// score is requested or the document has none.
     pub score: Option<[f64; 2]>,
@@ -204,6 +206,7 @@ impl CorpusDocument<'_> {
             key: self.key.into_owned().into(),
             content: self.content.into_owned(),
             payload: self.payload.into_owned().into(),
+            position: self.position.into_owned().into(),
             record: self.record.into_owned().into(),
             has_own_id: self.has_own_id,
             number: self.number,

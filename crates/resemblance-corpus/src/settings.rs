@@ -126,6 +126,9 @@ pub struct CorpusSettings {
     pub stamp: u64,
     /// The JSON field that contains the payload.
     pub payload_field: Option<FieldPath>,
+    /// The JSON field that contains the document's position in a queue, a string or a number. A
+    /// document without it is bad.
+    pub position_field: Option<FieldPath>,
     /// The JSON field that contains the score, a number.
     pub score_field: Option<FieldPath>,
     /// The table or view of a SQLite database to read. Without it, the database must have only one
@@ -218,6 +221,7 @@ impl Default for CorpusSettings {
             needs_stamp: false,
             stamp: 0,
             payload_field: None,
+            position_field: None,
             score_field: None,
             table: None,
             rows_from: None,
