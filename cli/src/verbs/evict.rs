@@ -177,7 +177,14 @@ impl Survey {
             Some(time) => format!("{stamp} ({time})"),
             None => format!("{stamp} (after the year 9999)"),
         };
-        if future > 0 && stamp <= now() {
+        // A number alone is a stamp. One of the first years of the epoch was probably meant as an age.
+        let is_like_an_age = (1..FIRST_PLAUSIBLE_STAMP).contains(&stamp);
+        if is_like_an_age && self.removed > 0 && self.newest >= FIRST_PLAUSIBLE_STAMP {
+            return Some(format!(
+                "warning: --older-than {stamp} is a stamp; for an age add a unit, such as {stamp}d"
+            ));
+        }
+        if future > 0 && stamp <= now() && !is_like_an_age {
             return Some(format!(
                 "warning: {future} of {documents} documents have stamps in the future, up to {}; --older-than \
                  compares stamps as seconds since 1970",
@@ -185,8 +192,7 @@ impl Survey {
             ));
         }
         let oldest = self.oldest.filter(|_| self.removed == 0)?;
-        // A number alone is a stamp. One of the first years of the epoch was probably meant as an age.
-        let unit = match (1..FIRST_PLAUSIBLE_STAMP).contains(&stamp) {
+        let unit = match is_like_an_age {
             true => format!("; for an age add a unit, such as {stamp}d"),
             false => String::new(),
         };
