@@ -61,6 +61,8 @@ sharing  durable insert_if_new by 1 to 8 processes on one store, beside SQLite a
          beside readers in other processes
 soak     years of a crawler: visits to pages most of which are unchanged, some changed, new or
          gone, with eviction beside them; curves of rate, file and memory as CSV and SVG
+years    three years of daily crawls, 30 % of the pages seen before, with eviction after 90 days: a line
+         for each quarter; fails unless rate, file, memory and probes stay as they are
 simhash  fingerprints of 64 bits, distance 3: insert, probe, self-join
 shingle  texts to hashed shingles, without signatures, on the articles of RESEMBLANCE_DATA or on
          words of a generator
@@ -104,7 +106,8 @@ lmdb.
   --visits 50000000     (soak)
   --pages 2000000       (soak) that are there at a time
   --site-pages 1000     (soak) that are visited one after the other; 1: any page after any other
-  --values 64           (soak) of a signature, and --value-bits 16 of each
+  --day-pages 30000     (years) that arrive each day
+  --values 64           (soak, years) of a signature, and --value-bits 16 of each
   --output soak         (soak) soak.csv and soak.svg, written anew with every sample
   --without-check       (soak) does not read the whole store at the end
   --probes 2000         (probe, simhash) of each kind; (nearest) of each corpus, at most
@@ -155,6 +158,7 @@ fn run_verb(verb: &str, options: &Options) -> Result<()> {
         "group" => group::run(options),
         "sharing" => sharing::run(options),
         "soak" => soak::run(options),
+        "years" => soak::years::run(options),
         "simhash" => simhash::run(options),
         "shingle" => shingle::run(),
         "sketch" => sketch::run(options),

@@ -41,6 +41,7 @@ pub struct Options {
     pub visits: u64,
     pub pages: u64,
     pub site_pages: u64,
+    pub day_pages: u64,
     pub values: u16,
     pub value_bits: u8,
     pub without_check: bool,
@@ -81,6 +82,7 @@ impl Options {
             visits: 50_000_000,
             pages: 2_000_000,
             site_pages: 1_000,
+            day_pages: 30_000,
             values: 64,
             value_bits: 16,
             without_check: false,
@@ -126,6 +128,7 @@ impl Options {
             options.visits,
             options.pages,
             options.site_pages,
+            options.day_pages,
         ];
         if counts.contains(&0) {
             return Err("counts are at least 1".into());
@@ -157,6 +160,7 @@ impl Options {
             "--sync-delay" => self.sync_delay = Duration::from_micros(value.parse()?),
             "--visits" => self.visits = value.parse()?,
             "--pages" => self.pages = value.parse()?,
+            "--day-pages" => self.day_pages = value.parse()?,
             "--site-pages" => self.site_pages = value.parse()?,
             "--values" => self.values = value.parse()?,
             "--value-bits" => self.value_bits = value.parse()?,

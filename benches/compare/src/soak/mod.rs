@@ -2,6 +2,7 @@
 
 mod curves;
 mod world;
+pub mod years;
 
 use std::path::Path;
 use std::thread::JoinHandle;

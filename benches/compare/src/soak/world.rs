@@ -44,6 +44,22 @@ pub struct Visit {
     pub found: Found,
 }
 
+/// Returns the signature of a page after a number of edits.
+pub fn signature_of(page: u64, edits: u16, count: u16) -> Signature {
+    let seed = mix(page);
+    let mut values: Vec<u32> = (0..u64::from(count))
+        .map(|place| (mix(seed.wrapping_add(place)) >> 32) as u32)
+        .collect();
+    if edits > 0 {
+        let first = usize::from(edits) * EDITED_VALUES;
+        for place in first..first + EDITED_VALUES {
+            let edited = &mut values[place % usize::from(count)];
+            *edited = !*edited;
+        }
+    }
+    Signature::from_minhash(values)
+}
+
 /// All pages: 12 bytes each.
 pub struct World {
     slots: Vec<Slot>,
@@ -147,18 +163,8 @@ impl World {
             edits,
             ..
         } = self.slots[slot as usize];
-        let seed = mix(slot << 32 | u64::from(generation) << 16 | u64::from(text));
-        let mut values: Vec<u32> = (0..u64::from(self.values))
-            .map(|place| (mix(seed.wrapping_add(place)) >> 32) as u32)
-            .collect();
-        if edits > 0 {
-            let first = usize::from(edits) * EDITED_VALUES;
-            for place in first..first + EDITED_VALUES {
-                let edited = &mut values[place % usize::from(self.values)];
-                *edited = !*edited;
-            }
-        }
-        Signature::from_minhash(values)
+        let page = slot << 32 | u64::from(generation) << 16 | u64::from(text);
+        signature_of(page, edits, self.values)
     }
 
     /// Forgets pages that no longer exist and were last visited before this time. Returns their
