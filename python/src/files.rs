@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use resemblance_corpus::{
-    BadDocument, Content, CorpusEntry, CorpusError, CorpusReader, CorpusSettings, FieldPath, IdRule,
+    BadDocument, Content, CorpusEntry, CorpusError, CorpusReader, CorpusSettings, FieldPath,
+    IdRule, SourceKind,
 };
 
 use crate::batches::BATCH_DOCUMENTS;
@@ -29,6 +30,8 @@ pub(crate) struct CorpusFiles {
 struct Reading {
     reader: CorpusReader,
     skips_nulls: bool,
+    /// True if the texts are to be HTML.
+    are_html: bool,
     failure: Option<ReadFailure>,
 }
 
@@ -45,7 +48,7 @@ impl CorpusFiles {
     /// Checks every path. Without the name of a field for keys, keys consist of paths and line
     /// numbers.
     #[new]
-    #[pyo3(signature = (paths, text, key, *, table=None, skip_nulls=false))]
+    #[pyo3(signature = (paths, text, key, *, table=None, skip_nulls=false, html=false))]
     fn create(
         py: Python<'_>,
         paths: Vec<PathBuf>,
@@ -53,6 +56,7 @@ impl CorpusFiles {
         key: Option<&str>,
         table: Option<String>,
         skip_nulls: bool,
+        html: bool,
     ) -> PyResult<Self> {
         if key == Some(text) {
             return Err(invalid(
@@ -78,6 +82,7 @@ impl CorpusFiles {
             reading: Arc::new(Mutex::new(Reading {
                 reader: opened.map_err(|error| corpus_error(py, &error))?,
                 skips_nulls: skip_nulls,
+                are_html: html,
                 failure: None,
             })),
             home: Home::here(),
@@ -135,7 +140,11 @@ impl Reading {
             Ok(document) => match document.content {
                 Content::Text(text) => {
                     let key = Key(document.key.into_owned());
-                    return Ok((Some(text.into_owned()), Some(key)));
+                    let text = match self.are_html && entry.kind == SourceKind::Warc {
+                        true => as_html(&text),
+                        false => text.into_owned(),
+                    };
+                    return Ok((Some(text), Some(key)));
                 }
                 _ => BadDocument::new("features or a signature, expected a text"),
             },
@@ -144,6 +153,12 @@ impl Reading {
         };
         Err(ReadFailure::Document(entry.place, bad))
     }
+}
+
+/// Returns HTML with this text, which the reader of WARC has taken out of a page.
+fn as_html(text: &str) -> String {
+    let escaped = text.replace('&', "&amp;").replace('<', "&lt;");
+    escaped.replace('\n', "<br>")
 }
 
 /// Parameters that replace options of the tool.

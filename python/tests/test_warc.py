@@ -148,6 +148,30 @@ def test_copies_lack_dropped_pages_and_their_requests(name: str, tmp_path: Path)
     assert 0 < same < len(survivors)
 
 
+def test_schemas_for_html_read_pages_once(tmp_path: Path, path: Path) -> None:
+    shown = "if a < b and b > c then <b> &amp; others are\nmarkup " + DOCUMENTS[0]
+    crawl = tmp_path / "crawl.warc"
+    with crawl.open("wb") as file:
+        writer = WARCWriter(file, gzip=False)
+        for uri, media, body in [
+            ("u:html", "text/html", "<p>" + shown.replace("&", "&amp;").replace("<", "&lt;").replace("\n", "<br>")),
+            ("u:plain", "text/plain", shown),
+        ]:
+            http = StatusAndHeaders("200 OK", [("Content-Type", media)], protocol="HTTP/1.1")
+            writer.write_record(writer.create_warc_record(uri, "response", io.BytesIO(body.encode()), http_headers=http))
+    assert dict(rs.read_files(crawl)) == {"u:html": shown, "u:plain": shown}
+    plain = rs.Schema(text=rs.Text.words(2), minhash=rs.MinHash(128, threshold=0.7))
+    html = rs.Schema(text=rs.Text.words(2), minhash=rs.MinHash(128, threshold=0.7), html=True)
+    assert html.extract(dict(rs.read_files(crawl, html=True))["u:html"]) == shown
+    made = rs.bulk_build(path, crawl, html)
+    assert made.documents == 2
+    with rs.Store.open(path) as store:
+        for uri in ("u:html", "u:plain"):
+            page = "<p>" + shown.replace("&", "&amp;").replace("<", "&lt;")
+            assert store[uri].signature == html.sketch(page)
+    assert len(rs.dedup(crawl, html).positions) == len(rs.dedup(crawl, plain).positions) == 1
+
+
 _JAPANESE = "吾輩は猫である。名前はまだ無い。どこで生れたかとんと見当がつかぬ。何でも薄暗いじめじめした所で泣いていた。"
 _FRENCH = "Là où l'été brûle, ça coûte cher à l'œil, même à crédit, où qu'on aille après avoir dîné."
 

@@ -953,6 +953,7 @@ class CorpusFiles(Iterator[tuple[list[str | None], list[str | None]]]):
         *,
         table: str | None = None,
         skip_nulls: bool = False,
+        html: bool = False,
     ) -> CorpusFiles: ...
     def __next__(self) -> tuple[list[str | None], list[str | None]]: ...
 

@@ -107,12 +107,14 @@ def read_files(
     key: str | None = "id",
     table: str | None = None,
     nulls: _Nulls = "refuse",
+    html: bool = False,
 ) -> Iterator[tuple[str, str]]:
     """Reads keys and texts from files as the command-line tool does. Lines of JSON Lines files have the
     fields `key` and `text`; rows of CSV, TSV, Parquet, Arrow and SQLite files have columns with these
     names. Pages of WARC files have their URI as `id` and their visible text as `text`; records without a
-    page are skipped, and a schema with `html=True` would read the text as HTML again. Any other file is
-    one text whose key is its path. A folder contributes all of its files, by name. The content and the
+    page are skipped. For a schema with `html=True`, which would read the text as HTML again, set `html=True`:
+    such a text is then returned as HTML, without its other markup. Any other file is one text whose key is
+    its path. A folder contributes all of its files, by name. The content and the
     name of a file determine its format. Files other than Parquet, Arrow and SQLite may be compressed with
     gzip, Zstandard, bzip2 or xz. `table` names the table or view if a SQLite database has several. A
     document without an `id`, or any document with `key=None`, has its file and the number of its line or
@@ -121,28 +123,30 @@ def read_files(
 
     >>> for key, text in read_files("corpus.jsonl.gz"): ...
     """
-    for texts, keys in _files(paths, text, key, nulls, table):
+    for texts, keys in _files(paths, text, key, nulls, table, html):
         for own, found in zip(keys, texts):
             if own is not None and found is not None:
                 yield own, found
 
 
-def _files(paths: Any, text: str, key: str | None, nulls: _Nulls, table: str | None = None) -> CorpusFiles:
+def _files(
+    paths: Any, text: str, key: str | None, nulls: _Nulls, table: str | None = None, html: bool = False
+) -> CorpusFiles:
     listed = [paths] if isinstance(paths, (str, os.PathLike)) else list(several("paths", paths))
-    return CorpusFiles(listed, text, key, table=table, skip_nulls=nulls == "skip")
+    return CorpusFiles(listed, text, key, table=table, skip_nulls=nulls == "skip", html=html)
 
 
 _Batch = tuple[Any, "list[str | bytes | None] | Any | None"]
 
 
-def _batches(corpus: Any, text: str, key: str | None, nulls: _Nulls) -> Iterator[_Batch]:
+def _batches(corpus: Any, text: str, key: str | None, nulls: _Nulls, schema: Schema | None) -> Iterator[_Batch]:
     """Yields the documents of a corpus and their keys in batches. Documents without a text are `None`
     if they are skipped.
     """
     if nulls not in ("refuse", "skip"):
         raise _invalid("nulls", repr(nulls), "'refuse' or 'skip'")
     position = 0
-    for documents, keys in _unchecked(corpus, text, key, nulls):
+    for documents, keys in _unchecked(corpus, text, key, nulls, schema is not None and schema.html):
         if isinstance(documents, list):
             _check_texts(documents, position, nulls)
         if isinstance(keys, list):
@@ -151,9 +155,9 @@ def _batches(corpus: Any, text: str, key: str | None, nulls: _Nulls) -> Iterator
         position += len(documents)
 
 
-def _unchecked(corpus: Any, text: str, key: str | None, nulls: _Nulls) -> Iterator[_Batch]:
+def _unchecked(corpus: Any, text: str, key: str | None, nulls: _Nulls, html: bool) -> Iterator[_Batch]:
     if isinstance(corpus, (str, os.PathLike)):
-        yield from _files(corpus, text, key, nulls)
+        yield from _files(corpus, text, key, nulls, html=html)
     elif isinstance(corpus, Signatures):
         yield corpus, None
     elif isinstance(corpus, Mapping):
@@ -172,7 +176,7 @@ def _unchecked(corpus: Any, text: str, key: str | None, nulls: _Nulls) -> Iterat
         together = _LISTED_TOGETHER if isinstance(corpus, (list, tuple)) else _TOGETHER
         batch = list(islice(items, together))
         if batch and isinstance(batch[0], os.PathLike):
-            yield from _files(chain(batch, items), text, key, nulls)
+            yield from _files(chain(batch, items), text, key, nulls, html=html)
             return
         form, position = _form(batch[0], text, key) if batch else None, 0
         while batch:
@@ -397,7 +401,7 @@ def _joined(
         stored = TemporaryCorpus(
             folder / "corpus.rsm", own, exact=exact, memory_bytes=memory_bytes
         )
-        for documents, keys in _batches(corpus, text, key, nulls):
+        for documents, keys in _batches(corpus, text, key, nulls, own):
             if isinstance(documents, list):
                 # Positions are those of the corpus, and an empty text is near no other.
                 documents = ["" if document is None else document for document in documents]
@@ -778,11 +782,11 @@ def dedup(
             f"against: found a store of signatures beside {'rejected' if lost is None else 'lost'}, "
             "expected an exact one, or its texts in against_texts"
         )
-    batches = _Unknown(_batches(corpus, text, key, nulls), snapshot, threads, lost, rejected)
+    batches = _Unknown(_batches(corpus, text, key, nulls, own), snapshot, threads, lost, rejected)
     with _temporary(temp_dir) as folder:
         if snapshot is not None and against_texts is not None:
             known = StoreComparison(snapshot, folder, memory_bytes=memory_bytes)
-            batches.read_texts(_batches(against_texts, text, key, nulls), known, len(snapshot))
+            batches.read_texts(_batches(against_texts, text, key, nulls, own), known, len(snapshot))
         elif snapshot is not None and (lost is not None or rejected):
             batches.compare_with(StoreComparison(snapshot))
         if is_first:
@@ -1020,7 +1024,7 @@ def bulk_build(
         threads=threads,
         duplicate_keys=duplicate_keys,
     )
-    for documents, keys in _batches(corpus, text, key, nulls):
+    for documents, keys in _batches(corpus, text, key, nulls, schema):
         present, own_keys, _ = _present(documents, keys)
         build.insert_many(present, own_keys, threads=threads)
     return build.finish(progress=progress)
@@ -1065,7 +1069,7 @@ def evaluate(
     """
     texts: list[Any] = []
     keys: list[str | bytes | None] = []
-    for batch, batch_keys in _batches(corpus, text, key, nulls):
+    for batch, batch_keys in _batches(corpus, text, key, nulls, schema):
         documents, own_keys, _ = _present(batch, batch_keys)
         texts.extend(documents if isinstance(documents, list) else _key_list(documents))
         keys.extend([None] * len(documents) if own_keys is None else _key_list(own_keys))
