@@ -169,7 +169,7 @@ pub use write::{InsertMany, WriteTransaction};
 /// of texts, frequencies of features, and the error of sketching. Most programs set them through a
 /// [`SchemaBuilder`] and use few of these names.
 pub mod schema {
-    pub use resemblance_sketch::schema::ClusterBounds;
+    pub use resemblance_sketch::schema::{ClusterBounds, Linkage};
     pub use resemblance_sketch::{
         Banding, DesignReport, DocumentFrequencies, EmptyDocuments, Language, MinHashKind,
         MinHashSchema, Permutations, Rebanding, ShingleUnit, SketchError, StreamedText,

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple, PyType};
 use resemblance::distributed::Codec;
 use resemblance::schema::{
-    ClusterBounds, EmptyDocuments, Language, MinHashKind, MinHashSchema, Permutations, ShingleUnit,
+    ClusterBounds, EmptyDocuments, Language, Linkage, MinHashKind, MinHashSchema, Permutations, ShingleUnit,
 };
 use resemblance::{Bounds, Combine, Error, SimHash, Sketcher};
 use resemblance_corpus::HtmlExtractor;
@@ -192,6 +192,11 @@ const PERMUTATIONS: [(&str, Permutations); 5] = [
     ("jenkins", Permutations::Jenkins),
 ];
 const NEAR: [(&str, Combine); 2] = [("any", Combine::Any), ("both", Combine::Both)];
+const LINKAGES: [(&str, Linkage); 3] = [
+    ("single", Linkage::Single),
+    ("star", Linkage::Star),
+    ("complete", Linkage::Complete),
+];
 const EMPTY: [(&str, EmptyDocuments); 2] = [
     ("distinct", EmptyDocuments::Distinct),
     ("alike", EmptyDocuments::Alike),
@@ -307,7 +312,8 @@ impl Schema {
     #[new]
     #[pyo3(signature = (*, text=None, minhash=None, simhash=None, containment=None, near="any",
         seed=None, expected_documents=None, empty_documents="distinct", html=false, exact=false,
-        exact_bits=None, clusters=false, cluster_threshold=None, cluster_distance=None))]
+        exact_bits=None, clusters=false, cluster_threshold=None, cluster_distance=None,
+        cluster_linkage="single"))]
     fn create(
         py: Python<'_>,
         text: Option<TextFields>,
@@ -324,6 +330,7 @@ impl Schema {
         clusters: bool,
         cluster_threshold: Option<f64>,
         cluster_distance: Option<u8>,
+        cluster_linkage: &str,
     ) -> PyResult<Self> {
         let mark = html.then(|| HtmlExtractor::CURRENT.seed());
         if html && (text.is_none() || seed.is_some_and(|seed| Some(seed) != mark)) {
@@ -348,6 +355,7 @@ impl Schema {
         let bounds = ClusterBounds {
             min_similarity: cluster_threshold,
             max_distance: cluster_distance,
+            linkage: choice(py, "cluster_linkage", cluster_linkage, &LINKAGES)?,
         };
         if !clusters && bounds != ClusterBounds::default() {
             let found = "bounds of clusters, and no clusters";
@@ -656,6 +664,13 @@ impl Schema {
         self.parts.schema.clusters()?.max_distance
     }
 
+    /// The rule by which linked documents belong to one cluster; `None` without clusters.
+    #[getter]
+    fn cluster_linkage(&self) -> Option<&'static str> {
+        let bounds = self.parts.schema.clusters()?;
+        name_of(&LINKAGES, &bounds.linkage)
+    }
+
     /// How sure `insert_if_new` is that it finds a near-duplicate, as `Matches.certainty`, unless a
     /// budget leaves out candidates or `verify` decides. `None` if nothing is certified.
     #[getter]
@@ -757,6 +772,10 @@ impl Schema {
             parts.extend(threshold.map(|it| format!("cluster_threshold={it:?}")));
             let distance = bounds.max_distance;
             parts.extend(distance.map(|it| format!("cluster_distance={it}")));
+            if bounds.linkage != Linkage::Single {
+                let linkage = name_of(&LINKAGES, &bounds.linkage);
+                parts.extend(linkage.map(|it| format!("cluster_linkage={it:?}")));
+            }
         }
         let weights = match self.is_weighted() {
             true => ".with_weights(...)",

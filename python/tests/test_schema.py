@@ -32,7 +32,7 @@ SCHEMAS = [
     rs.Schema(text=rs.Text.words(2), minhash=rs.MinHash(64), exact=True),
     rs.Schema(text=rs.Text.words(2), minhash=rs.MinHash(64), exact_bits=32),
     rs.Schema(text=rs.Text.words(2), minhash=rs.MinHash(64), clusters=True, cluster_threshold=0.9),
-    rs.Schema(simhash=rs.SimHash(), clusters=True, cluster_distance=2),
+    rs.Schema(simhash=rs.SimHash(), clusters=True, cluster_distance=2, cluster_linkage="star"),
     rs.Schema(text=rs.Text.words(2), minhash=rs.MinHash(64, kind="weighted")),
     rs.Schema(text=rs.Text.words(2), minhash=rs.MinHash(64, kind="probability")),
     rs.Schema(minhash=rs.MinHash(64, kind="external", value_bits=16)),

@@ -11,7 +11,7 @@ use crate::invariant::OrBug;
 use crate::query::{Bounds, PartSearch, ResolvedBounds, Scored};
 use crate::read::ReadView;
 use crate::state::FullBuckets;
-use resemblance_sketch::schema::Schema;
+use resemblance_sketch::schema::{Linkage, Schema};
 use resemblance_sketch::sketch::Signature;
 
 /// Checks that stores with a schema keep clusters.
@@ -43,8 +43,14 @@ pub(crate) fn cluster_bounds(schema: &Schema) -> Result<Option<ResolvedBounds>> 
     bounds.resolve(schema, false).map(Some)
 }
 
+/// Returns the rule by which documents belong to one cluster of a store with this schema.
+pub(super) fn linkage(schema: &Schema) -> Linkage {
+    let kept = schema.clusters();
+    kept.map_or(Linkage::Single, |bounds| bounds.linkage)
+}
+
 /// Returns documents within the bounds of a signature, the newest first: at least one of each
-/// component, but not of all if one is identical.
+/// component, but not of all if one is identical. With another linkage than single, returns all.
 pub(crate) fn near_components(
     view: &dyn ReadView,
     bounds: &ResolvedBounds,
@@ -52,6 +58,9 @@ pub(crate) fn near_components(
     full: &mut FullBuckets,
     signature: &Signature,
 ) -> Result<Vec<Scored>> {
+    if linkage(&view.context().schema) != Linkage::Single {
+        return near_documents(view, bounds, signature, u64::MAX);
+    }
     // Most documents have no candidates, and need no table.
     let opened = OnceCell::new();
     let part_of = |id| {
@@ -67,9 +76,21 @@ pub(crate) fn near_components(
     PartSearch::new(view, bounds, &part_of).near(signature, None, Some(full))
 }
 
+/// Returns all documents below an id that are within the bounds of a signature, the newest first.
+pub(super) fn near_documents(
+    view: &dyn ReadView,
+    bounds: &ResolvedBounds,
+    signature: &Signature,
+    below: u64,
+) -> Result<Vec<Scored>> {
+    // Each document is a part.
+    let search = PartSearch::new(view, bounds, &|_| Ok(None)).below(below);
+    search.near(signature, None, None)
+}
+
 /// Links a document that is in no cluster to those near it, the newest first. Their clusters become
 /// one: it gets the id of the largest, and of equally large ones the lowest id. Returns the id.
-pub(crate) fn enter(
+pub(super) fn unite(
     tables: &mut WrittenClusters<'_>,
     full: &mut FullBuckets,
     document: u64,
@@ -131,6 +152,9 @@ pub(crate) fn note_entered(
     signature: &Signature,
     cluster: Option<u64>,
 ) -> Result<()> {
+    if linkage(&view.context().schema) != Linkage::Single {
+        return Ok(());
+    }
     let search = PartSearch::new(view, bounds, &|_| Ok(None));
     search.add_to(full, document, signature, cluster)
 }

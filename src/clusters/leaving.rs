@@ -17,13 +17,15 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use crate::clusters::cluster_tables::WrittenClusters;
 use crate::clusters::disjoint_sets::DisjointSets;
-use crate::clusters::entering::link_of;
+use crate::clusters::entering::{link_of, linkage};
+use crate::clusters::linkages::Remains;
 use crate::error::{Error, Result};
 use crate::format::{ClusterRow, DOCUMENTS, KeptCluster, no_row};
 use crate::invariant::{OrBug, at, at_mut, invariant};
 use crate::query::{PartSearch, ResolvedBounds};
 use crate::read::ReadView;
 use crate::state::FullBuckets;
+use resemblance_sketch::schema::Linkage;
 use resemblance_sketch::sketch::Signature;
 
 /// The number of neighbours of a removed document that each other one is compared with.
@@ -70,6 +72,15 @@ impl<'a> Reconnection<'a> {
         let Some(first) = neighbours.first() else {
             return tables.put_cluster(id, ClusterRow::Ended);
         };
+        let linkage = linkage(&self.view.context().schema);
+        if linkage != Linkage::Single {
+            let remains = Remains {
+                id,
+                cluster,
+                neighbours,
+            };
+            return remains.leave(self.view, self.bounds, tables, linkage, document);
+        }
         if cluster.first == document {
             cluster.first = *first;
             cluster.is_oldest = cluster.documents == 1;

@@ -1,5 +1,5 @@
-//! Clusters that a store keeps: connected components of the documents within the bounds of its
-//! schema, with ids that last.
+//! Clusters that a store keeps, with ids that last: connected components of the documents within the
+//! bounds of its schema, or, with another linkage, stars or complete clusters.
 //!
 //! The table `forest` has a spanning tree of each cluster, and not every pair. Each document that
 //! enters gets one edge to each component that is near it, to one of the newest documents there: a
@@ -13,10 +13,12 @@ mod entering;
 #[cfg(test)]
 mod histories_tests;
 mod leaving;
+mod linkages;
 mod relinking;
 
 pub(crate) use cluster_tables::{ReadClusters, WrittenClusters};
 pub(crate) use disjoint_sets::{DisjointSets, Sets};
-pub(crate) use entering::{check_kept, cluster_bounds, enter, near_components, note_entered};
+pub(crate) use entering::{check_kept, cluster_bounds, near_components, note_entered};
 pub(crate) use leaving::Reconnection;
+pub(crate) use linkages::enter;
 pub(crate) use relinking::Relinking;

@@ -9,7 +9,8 @@ use std::collections::HashMap;
 
 use crate::clusters::cluster_tables::WrittenClusters;
 use crate::clusters::disjoint_sets::DisjointSets;
-use crate::clusters::entering::link_of;
+use crate::clusters::entering::{link_of, linkage, near_documents};
+use crate::clusters::linkages::NearClusters;
 use crate::engine::{EngineResult, FOREST, MEMBERS, ReadableTable, WriteTransaction};
 use crate::error::Result;
 use crate::format::ClusterRow;
@@ -17,6 +18,7 @@ use crate::invariant::{OrBug, at};
 use crate::query::{PartSearch, ResolvedBounds};
 use crate::read::ReadView;
 use crate::state::FullBuckets;
+use resemblance_sketch::schema::Linkage;
 use resemblance_sketch::sketch::Signature;
 
 /// The clusters of a transaction, while they are being found again.
@@ -27,6 +29,8 @@ pub(crate) struct Relinking<'a> {
     tables: WrittenClusters<'a>,
     full: FullBuckets,
     components: RefCell<DisjointSets>,
+    /// The number of members of each cluster by its oldest one, with another linkage than single.
+    sizes: HashMap<u64, u64>,
     /// The oldest document of each old cluster.
     oldest: HashMap<u64, u64>,
 }
@@ -46,6 +50,7 @@ impl<'a> Relinking<'a> {
             tables: WrittenClusters::open(write)?,
             full: FullBuckets::default(),
             components: RefCell::default(),
+            sizes: HashMap::new(),
             oldest: HashMap::new(),
         })
     }
@@ -55,6 +60,10 @@ impl<'a> Relinking<'a> {
         if let Some(label) = self.tables.label_of(id)? {
             let (old, _) = self.tables.follow(label)?;
             self.oldest.entry(old).or_insert(id);
+        }
+        let linkage = linkage(&self.view.context().schema);
+        if linkage != Linkage::Single {
+            return self.join(id, signature, linkage);
         }
         let components = &self.components;
         let root = |id| components.borrow_mut().root(id);
@@ -67,6 +76,25 @@ impl<'a> Relinking<'a> {
             self.tables.put_edge(id, other.id, &link_of(&other)?)?;
         }
         search.add_to(&mut self.full, id, signature, Some(root(id)))
+    }
+
+    /// Lets a document join a star or a complete cluster of those before it. Their first member is the
+    /// oldest one: the root of its set.
+    fn join(&mut self, id: u64, signature: &Signature, linkage: Linkage) -> Result<()> {
+        let near = near_documents(self.view, self.bounds, signature, id)?;
+        let mut components = self.components.borrow_mut();
+        let mut clusters = NearClusters::default();
+        for other in &near {
+            let first = components.root(other.id);
+            let documents = self.sizes.get(&first).copied();
+            clusters.add(first, documents.unwrap_or(1), other);
+        }
+        if let Some((first, other)) = clusters.joined(linkage) {
+            components.join(first, id);
+            *self.sizes.entry(first).or_insert(1) += 1;
+            self.tables.put_edge(id, other.id, &link_of(other)?)?;
+        }
+        Ok(())
     }
 
     /// Gives the clusters their ids.

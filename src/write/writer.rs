@@ -238,7 +238,7 @@ impl Writer {
                 [] => None,
                 near => {
                     let tables = &mut WrittenClusters::open(self.write()?)?;
-                    Some(enter(tables, full, id, near)?)
+                    enter(tables, full, &self.store.context.schema, id, near)?
                 }
             };
             note_entered(self, bounds, full, id, signature, cluster)?;

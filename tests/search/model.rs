@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use proptest::prelude::Just;
 use proptest::strategy::Strategy;
 use proptest::test_runner::{Config, FileFailurePersistence, RngSeed, TestRunner};
-use resemblance::schema::{ClusterBounds, EmptyDocuments};
+use resemblance::schema::{ClusterBounds, EmptyDocuments, Linkage};
 use resemblance::{Combine, MinHash, Schema, SchemaBuilder, SimHash, Text};
 
 use crate::common::model::episode::{CHANGES, Episode, STEPS};
@@ -154,6 +154,10 @@ fn bits128(max_distance: u8) -> SimHash {
     SimHash::bits128().max_distance(max_distance)
 }
 
+fn linked(linkage: Linkage) -> ClusterBounds {
+    ClusterBounds::default().linkage(linkage)
+}
+
 /// A test of each kind of schema, with the name of its seeds and the rule for empty documents.
 macro_rules! sequences {
     ($($test:ident: $seeds:literal, $empty:ident, $schema:expr;)*) => {
@@ -192,4 +196,9 @@ sequences! {
     clusters_by_one_of_two_families: "clusters_by_one", Distinct,
         minhash(small()).simhash(bits64(2)).clusters(ClusterBounds::default().min_similarity(0.7));
     clusters_of_an_exact_store: "exact_clusters", Alike, minhash(small()).exact().clusters(ClusterBounds::default());
+    stars_of_similar_documents: "stars", Alike, minhash(small()).clusters(linked(Linkage::Star));
+    stars_of_close_documents: "close_stars", Distinct, simhash(bits64(4)).clusters(linked(Linkage::Star).max_distance(2));
+    complete_clusters: "complete", Alike, minhash(small()).clusters(linked(Linkage::Complete));
+    complete_clusters_by_both_families: "complete_by_both", Distinct,
+        minhash(small()).exact().simhash(bits64(2)).clusters(linked(Linkage::Complete));
 }

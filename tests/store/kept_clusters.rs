@@ -1,9 +1,10 @@
 //! Clusters that a store keeps: refusals, damage of their tables, and clusters of many documents.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
-use resemblance::schema::{ClusterBounds, Rebanding};
+use resemblance::schema::{ClusterBounds, Linkage, Rebanding};
 use resemblance::{
     ClusterId, Document, DocumentId, EvictPolicy, MinHash, Schema, Signature, SimHash, Store,
     StoreOptions,
@@ -167,6 +168,84 @@ fn kept_clusters_of_a_chain_split_where_it_is_cut() {
         .map(|(id, size)| (id.get(), size))
         .collect();
     assert_eq!(largest, [(1, 14), (3, 11), (2, 1)]);
+}
+
+/// A store with a chain of six documents, and two more copies of the second one.
+fn chain(path: &Path, linkage: Linkage) -> Store {
+    let bounds = ClusterBounds::default().linkage(linkage);
+    let schema = schema().with_clusters(Some(bounds)).unwrap();
+    let store = Store::create(path, schema).unwrap();
+    append_all(&store, (0..6).chain([1, 1]).map(on_line));
+    store
+}
+
+#[test]
+fn kept_clusters_of_other_linkages_do_not_join_chains() {
+    for (linkage, before, after) in [
+        (Linkage::Single, vec![(0, 8)], vec![(0, 7)]),
+        // The representative is gone, and document 2 is near its members.
+        (
+            Linkage::Star,
+            vec![(0, 4), (1, 2), (2, 2)],
+            vec![(1, 5), (2, 2)],
+        ),
+        (
+            Linkage::Complete,
+            vec![(0, 4), (1, 2), (2, 2)],
+            vec![(0, 3), (1, 2), (2, 2)],
+        ),
+    ] {
+        let place = Place::new();
+        let store = chain(&place.store(), linkage);
+        let sizes = || {
+            let largest = store.snapshot().unwrap().largest_clusters(9).unwrap();
+            let largest = largest.into_iter().map(|(id, size)| (id.get(), size));
+            let mut sizes: Vec<(u64, u64)> = largest.collect();
+            sizes.sort_unstable();
+            sizes
+        };
+        assert_eq!(sizes(), before, "{linkage:?}");
+        remove_all(&store, [0]);
+        assert_eq!(sizes(), after, "{linkage:?}");
+        drop(store);
+        check_clean(&place.store());
+    }
+}
+
+/// Another tree over the same members is no star, or no path.
+#[test]
+fn kept_clusters_damage_of_their_form_is_found() {
+    for (linkage, removed, added, distance) in [
+        (Linkage::Star, [0, 7], [6, 7], 0_u16),
+        (Linkage::Complete, [0, 1], [0, 6], 2),
+    ] {
+        let place = Place::new();
+        drop(chain(&place.store(), linkage));
+        check_clean(&place.store());
+        let database = database(place.store());
+        let write = database.begin_write().unwrap();
+        let mut rows = write.open_table(FOREST).unwrap();
+        let both = |[a, b]: [u64; 2]| [key(a, b), key(b, a)];
+        for key in both(removed) {
+            assert!(rows.remove(&key).unwrap().is_some());
+        }
+        for key in both(added) {
+            let mut row = [&0.0_f64.to_le_bytes()[..], &distance.to_le_bytes()].concat();
+            let sealed = [b"forest\0", &key[..], &row].concat();
+            row.extend(crc32fast::hash(&sealed).to_le_bytes());
+            rows.insert(&key, row.as_slice()).unwrap();
+        }
+        drop(rows);
+        write.commit().unwrap();
+        drop(database);
+        let report = Store::check(place.store()).run().unwrap();
+        let details: Vec<&str> = report.problems.iter().map(|it| &*it.detail).collect();
+        let is_form = |it: &&str| it.starts_with("found edges to");
+        assert!(
+            !details.is_empty() && details.iter().all(is_form),
+            "{details:?}"
+        );
+    }
 }
 
 /// A removal from among equal documents connects its neighbours without a walk: the oldest, the

@@ -4,7 +4,8 @@ use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
 use resemblance::schema::{
-    ClusterBounds, DocumentFrequencies, EmptyDocuments, MinHashKind, MinHashSchema, Permutations,
+    ClusterBounds, DocumentFrequencies, EmptyDocuments, Linkage, MinHashKind, MinHashSchema,
+    Permutations,
 };
 use resemblance::{Combine, Containment, MinHash, Schema, SchemaBuilder, SimHash};
 use resemblance_corpus::HtmlExtractor;
@@ -220,6 +221,35 @@ pub(crate) struct ClusterOptions {
     /// Largest distance of the documents that are linked, up to that of the schema [default: that of the schema]
     #[arg(long, value_name = "BITS", requires = "clusters")]
     cluster_distance: Option<u8>,
+    /// Rule by which linked documents belong to one cluster
+    #[arg(
+        long,
+        value_name = "LINKAGE",
+        requires = "clusters",
+        default_value = "single"
+    )]
+    linkage: LinkageOption,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum LinkageOption {
+    /// A chain of linked documents is in one cluster; clusters that meet become one
+    #[default]
+    Single,
+    /// Each member is linked to the representative of its cluster, the oldest one that it could join
+    Star,
+    /// All members of a cluster are linked to each other
+    Complete,
+}
+
+impl From<LinkageOption> for Linkage {
+    fn from(option: LinkageOption) -> Self {
+        match option {
+            LinkageOption::Single => Self::Single,
+            LinkageOption::Star => Self::Star,
+            LinkageOption::Complete => Self::Complete,
+        }
+    }
 }
 
 impl ClusterOptions {
@@ -228,6 +258,7 @@ impl ClusterOptions {
         let bounds = ClusterBounds {
             min_similarity: self.cluster_threshold,
             max_distance: self.cluster_distance,
+            linkage: self.linkage.into(),
         };
         match self.clusters {
             true => Ok(schema

@@ -1,5 +1,5 @@
 //! Checks invariant 11: the clusters that a store keeps are the components of its forest, whose
-//! edges connect live documents within the bounds.
+//! edges connect live documents within the bounds, and have the form of their linkage.
 
 use std::collections::HashMap;
 
@@ -11,6 +11,10 @@ use crate::query::{ResolvedBounds, Scorer};
 use crate::read::SnapshotView;
 use crate::state::Tombstones;
 use crate::types::{CheckReport, Phase, Watch};
+use resemblance_sketch::schema::Linkage;
+
+/// The number of members of a complete cluster with which each is compared.
+const COMPARED_MEMBERS: usize = 64;
 
 /// The greatest difference of two sums of the same numbers in another order.
 const ROUNDING: f64 = 1e-9;
@@ -179,7 +183,73 @@ impl ClusterCheck<'_> {
             }
             self.report.note(11, checked.map(drop))?;
         }
-        self.unnamed_trees()
+        self.unnamed_trees()?;
+        self.linkage()
+    }
+
+    /// Checks that the edges of a star lead to its representative, and that those of a complete
+    /// cluster are a path, whose members are near the oldest [`COMPARED_MEMBERS`] of them.
+    fn linkage(&mut self) -> Result<()> {
+        let linkage = self.snapshot.schema().clusters().map(|it| it.linkage);
+        let is_star = match linkage {
+            None | Some(Linkage::Single) => return Ok(()),
+            Some(linkage) => linkage == Linkage::Star,
+        };
+        let tables = self.tables;
+        for entry in tables.clusters.iter().engine()? {
+            let (id, row) = entry.engine()?;
+            let id = id.value();
+            // Other rows, and trees that differ from them, have been reported.
+            let Ok(ClusterRow::Kept(cluster)) = ClusterRow::decode(id, row.value()) else {
+                continue;
+            };
+            let Ok(members) = tables.members_of(id) else {
+                continue;
+            };
+            for (place, member) in members.iter().enumerate() {
+                let neighbours = tables.neighbours(*member)?;
+                let around = [place.checked_sub(1), place.checked_add(1)];
+                let expected: Vec<u64> = match is_star {
+                    true if *member == cluster.first => members
+                        .iter()
+                        .copied()
+                        .filter(|other| other != member)
+                        .collect(),
+                    true => vec![cluster.first],
+                    false => {
+                        let around = around.into_iter().flatten();
+                        around
+                            .filter_map(|place| members.get(place).copied())
+                            .collect()
+                    }
+                };
+                let oldest = members.iter().take(place.min(COMPARED_MEMBERS));
+                let is_near = is_star || self.are_near(*member, oldest)?;
+                if neighbours != expected || !is_near {
+                    let place = format!("table forest, document {member}");
+                    let detail = format!(
+                        "found edges to {neighbours:?}, expected {expected:?}; near other members: {is_near}"
+                    );
+                    self.report.add(11, place, detail);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns true if a document is within the bounds of others.
+    fn are_near<'m>(&self, document: u64, others: impl Iterator<Item = &'m u64>) -> Result<bool> {
+        let view = self.snapshot.view();
+        let Some(signature) = view.signature_of(document)? else {
+            return Ok(false);
+        };
+        let scorer = Scorer::new(&signature);
+        for other in others {
+            if !scorer.scored_document(view, *other)?.is_within(self.bounds) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Checks that each document with an edge is in a cluster.

@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
+use resemblance::schema::Linkage;
 use resemblance::{ClusterId, DocumentId, Signature, Snapshot};
 
 use super::{Model, components};
@@ -12,6 +13,8 @@ use crate::common::question::Question;
 #[derive(Clone, Default)]
 pub(crate) struct KeptClusters {
     members: BTreeMap<u64, BTreeSet<u64>>,
+    /// The representatives of clusters with star linkage.
+    representatives: BTreeMap<u64, u64>,
     forwards: BTreeMap<u64, u64>,
     next_id: u64,
 }
@@ -66,6 +69,10 @@ impl Model {
         if near.is_empty() {
             return;
         }
+        if self.linkage() != Linkage::Single {
+            self.join(id, &near.into_iter().collect());
+            return;
+        }
         let met: BTreeSet<u64> = near.iter().filter_map(|id| self.kept.id_of(*id)).collect();
         let mut union: BTreeSet<u64> = near.into_iter().chain([id]).collect();
         let size = |id: &u64| self.kept.members[id].len();
@@ -82,11 +89,88 @@ impl Model {
         self.kept.members.insert(largest, union);
     }
 
+    fn linkage(&self) -> Linkage {
+        let bounds = self.schema.clusters();
+        bounds.map_or(Linkage::Single, |bounds| bounds.linkage)
+    }
+
+    /// Lets a document join a cluster or a document in none, by its linkage; whether there was one.
+    fn join(&mut self, id: u64, near: &BTreeSet<u64>) -> bool {
+        let kept = &self.kept;
+        let alone = near.iter().filter(|other| kept.id_of(**other).is_none());
+        let alone = alone.map(|other| (*other, None, BTreeSet::from([*other])));
+        let clusters = kept
+            .members
+            .iter()
+            .filter(|(_, members)| !members.is_empty());
+        let clusters = clusters.map(|(cluster, members)| {
+            let oldest = *members.first().unwrap();
+            let first = kept.representatives.get(cluster).copied();
+            (first.unwrap_or(oldest), Some(*cluster), members.clone())
+        });
+        let may_join = |first: u64, members: &BTreeSet<u64>| match self.linkage() {
+            Linkage::Star => near.contains(&first),
+            _ => members.is_subset(near),
+        };
+        let all = alone.chain(clusters);
+        let chosen = all
+            .filter(|(first, _, members)| may_join(*first, members))
+            .min_by_key(|(first, _, _)| *first);
+        let Some((first, cluster, mut members)) = chosen else {
+            return false;
+        };
+        members.insert(id);
+        let cluster = cluster.unwrap_or(self.kept.next_id);
+        if self.linkage() == Linkage::Star {
+            self.kept.representatives.insert(cluster, first);
+        }
+        match cluster == self.kept.next_id {
+            true => self.kept.begin(members),
+            false => drop(self.kept.members.insert(cluster, members)),
+        }
+        true
+    }
+
+    /// Takes a document out of a star or a complete cluster.
+    fn part(&mut self, id: u64, cluster: u64, mut left: BTreeSet<u64>) {
+        left.remove(&id);
+        let is_representative = self.kept.representatives.get(&cluster) == Some(&id);
+        if !is_representative {
+            if !left.is_empty() {
+                self.kept.members.insert(cluster, left);
+            }
+            return;
+        }
+        self.kept.representatives.remove(&cluster);
+        let question = self.linked().unwrap();
+        let mut waiting = left.clone();
+        let mut is_kept = false;
+        for member in left {
+            waiting.remove(&member);
+            let signature = &self.documents[&member].signature;
+            let others = self.documents.iter().filter(|(other, it)| {
+                **other != member
+                    && !waiting.contains(other)
+                    && self.are_linked(&question, signature, &it.signature)
+            });
+            let near = others.map(|(other, _)| *other).collect();
+            if !self.join(member, &near) && !is_kept {
+                is_kept = true;
+                self.kept.members.insert(cluster, BTreeSet::from([member]));
+                self.kept.representatives.insert(cluster, member);
+            }
+        }
+    }
+
     /// Takes out a document that was removed.
     fn unlink(&mut self, id: u64) {
         let Some(cluster) = self.kept.id_of(id) else {
             return;
         };
+        if self.linkage() != Linkage::Single {
+            let members = self.kept.members.remove(&cluster).unwrap();
+            return self.part(id, cluster, members);
+        }
         let question = self.linked().unwrap();
         let mut left: Vec<u64> = self
             .kept
@@ -143,7 +227,10 @@ impl Model {
                 later.filter(|(_, b)| self.are_linked(&question, &entry.signature, &b.signature));
             pairs.extend(near.map(|(b, _)| (*a, *b)));
         }
-        let mut parts = components(&pairs);
+        let mut parts = match self.linkage() {
+            Linkage::Single => components(&pairs),
+            linkage => self.joined_in_order(linkage, &pairs),
+        };
         let linked: BTreeSet<u64> = parts.iter().flatten().copied().collect();
         let single = self.documents.keys().filter(|id| !linked.contains(id));
         parts.extend(single.map(|id| vec![*id]));
@@ -168,6 +255,27 @@ impl Model {
         }
         new.retain(|part| part.len() > 1);
         new.into_iter().for_each(|part| self.kept.begin(part));
+        if self.linkage() == Linkage::Star {
+            let first = |(id, it): (&u64, &BTreeSet<u64>)| (*id, *it.first().unwrap());
+            self.kept.representatives = self.kept.members.iter().map(first).collect();
+        }
+    }
+
+    /// The stars or complete clusters that documents join in the order of their ids, and documents in none.
+    fn joined_in_order(&self, linkage: Linkage, pairs: &[(u64, u64)]) -> Vec<Vec<u64>> {
+        let mut parts: Vec<Vec<u64>> = Vec::new();
+        for id in self.documents.keys() {
+            let near = |other: &u64| pairs.contains(&(*other, *id));
+            let joined = parts.iter_mut().find(|part| match linkage {
+                Linkage::Star => near(&part[0]),
+                _ => part.iter().all(near),
+            });
+            match joined {
+                Some(part) => part.push(*id),
+                None => parts.push(vec![*id]),
+            }
+        }
+        parts
     }
 
     /// Gives the clusters the ids of a store that was built at once.
@@ -205,6 +313,9 @@ impl Model {
         sizes.sort_by_key(|(id, size)| (Reverse(*size), *id));
         sizes.truncate(5);
         assert_eq!(snapshot.largest_clusters(5).unwrap(), sizes);
+        if self.linkage() != Linkage::Single {
+            return;
+        }
         let clusters = snapshot.clusters().bounds(question.bounds()).run().unwrap();
         let clusters: Vec<Vec<u64>> = clusters
             .map(|cluster| cluster.into_iter().map(DocumentId::get).collect())

@@ -36,8 +36,9 @@ fn edges(tables: &Tables) -> BTreeSet<(u64, u64)> {
     edges
 }
 
-/// Reads the members of each cluster that has any; checks that its edges are a tree.
-pub(crate) fn read_clusters(tables: &Tables) -> BTreeMap<u64, BTreeSet<u64>> {
+/// Reads the members of each cluster that has any; checks that its edges are a tree, of the form that
+/// the linkage asks for.
+pub(crate) fn read_clusters(tables: &Tables, linkage: u32) -> BTreeMap<u64, BTreeSet<u64>> {
     if !tables.contains_key("members") {
         return BTreeMap::new();
     }
@@ -80,6 +81,21 @@ pub(crate) fn read_clusters(tables: &Tables) -> BTreeMap<u64, BTreeSet<u64>> {
             tree.extend(near);
         }
         assert_eq!(&tree, found);
+        let sorted: Vec<u64> = found.iter().copied().collect();
+        let expected: BTreeSet<(u64, u64)> = match linkage {
+            2 => {
+                let others = sorted.iter().filter(|other| **other != first);
+                others
+                    .map(|other| (first.min(*other), first.max(*other)))
+                    .collect()
+            }
+            3 => {
+                assert_eq!(sorted[0], first);
+                sorted.windows(2).map(|pair| (pair[0], pair[1])).collect()
+            }
+            _ => continue,
+        };
+        assert!(expected.is_subset(&edges));
     }
     let of_trees: usize = members.values().map(|members| members.len() - 1).sum();
     assert_eq!(edges.len(), of_trees);

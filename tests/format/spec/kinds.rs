@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use resemblance::schema::{ClusterBounds, EmptyDocuments, Rebanding};
+use resemblance::schema::{ClusterBounds, EmptyDocuments, Linkage, Rebanding};
 use resemblance::{
     Combine, Containment, Document, DocumentId, MinHash, Schema, SchemaBuilder, Signature, SimHash,
     Store, StoreOptions,
@@ -207,7 +207,9 @@ fn stores_that_keep_clusters_follow_the_specification() {
         Schema::builder().minhash(minhash).exact().clusters(bounds),
         both.clone()
             .clusters(bounds.min_similarity(0.2).max_distance(2)),
-        both.near(Combine::Both).clusters(bounds),
+        both.clone().near(Combine::Both).clusters(bounds),
+        both.clone().clusters(bounds.linkage(Linkage::Star)),
+        both.clusters(bounds.linkage(Linkage::Complete)),
     ] {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("kind.rsm");
@@ -220,6 +222,12 @@ fn stores_that_keep_clusters_follow_the_specification() {
             u32::from(schema.near() == Combine::Both),
         );
         assert_eq!((read.schema.clusters, read.schema.near), expected);
+        let linkage = match schema.clusters().unwrap().linkage {
+            Linkage::Star => 2,
+            Linkage::Complete => 3,
+            _ => 1,
+        };
+        assert_eq!(read.schema.linkage, linkage);
         let snapshot = Store::open(&path).unwrap().snapshot().unwrap();
         let largest = snapshot.largest_clusters(1_000).unwrap();
         assert!(!largest.is_empty() || schema.near() == Combine::Both);

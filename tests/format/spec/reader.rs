@@ -208,7 +208,7 @@ impl Store {
             runs: read_runs(&tables),
             dead,
             equal: read_equal(&tables),
-            clusters: read_clusters(&tables),
+            clusters: read_clusters(&tables, schema.linkage),
             documents,
             buried,
             blocks: read_blocks(&tables),

@@ -42,6 +42,8 @@ pub(crate) struct Schema {
     pub(crate) near: u32,
     /// The least similarity, if there is one, and the greatest distance, if the store keeps clusters.
     pub(crate) clusters: Option<(Option<f64>, Option<u8>)>,
+    /// 1 single, 2 star, 3 complete.
+    pub(crate) linkage: u32,
     pub(crate) expected_documents: u64,
 }
 
@@ -91,7 +93,7 @@ impl Schema {
             (bits, distance, groups)
         });
         let near = bytes.u32();
-        assert!(near < 4);
+        assert!(near < 8);
         let bounds = |bytes: &mut Bytes<'_>| {
             let similarity = bytes.option(Bytes::u64).map(f64::from_bits);
             (similarity, bytes.option(Bytes::u8))
@@ -102,6 +104,7 @@ impl Schema {
             simhash,
             near: near % 2,
             clusters: (near > 1).then(|| bounds(bytes)),
+            linkage: near / 2,
             expected_documents: bytes.u64(),
         };
         let of_recipe = schema.minhash.map(|minhash| (minhash.kind, minhash.values));

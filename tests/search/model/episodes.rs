@@ -1,6 +1,6 @@
 //! Sequences that are written down: those that failed once, and those that take every step.
 
-use resemblance::schema::{ClusterBounds, Rebanding};
+use resemblance::schema::{ClusterBounds, Linkage, Rebanding};
 use resemblance::{Combine, MinHash, Schema, SimHash, Text};
 
 use crate::common::model::drawn::Drawn;
@@ -153,18 +153,21 @@ fn episode_covers_every_operation_with_both_families() {
 
 #[test]
 fn episode_covers_every_operation_with_kept_clusters() {
-    let schema = Schema::builder()
-        .text(Text::words(2))
-        .minhash(MinHash::new(32).banding(8, 3).threshold(0.5))
-        .simhash(SimHash::bits64().max_distance(2))
-        .clusters(ClusterBounds::default().min_similarity(0.6))
-        .build()
-        .unwrap();
-    let rebandings = [
-        Rebanding::new().banding(8, 2),
-        Rebanding::new().expected_documents(1_000_001),
-    ];
-    every_step(&schema, &rebandings, 0);
+    for linkage in [Linkage::Single, Linkage::Star, Linkage::Complete] {
+        let bounds = ClusterBounds::default().min_similarity(0.6);
+        let schema = Schema::builder()
+            .text(Text::words(2))
+            .minhash(MinHash::new(32).banding(8, 3).threshold(0.5))
+            .simhash(SimHash::bits64().max_distance(2))
+            .clusters(bounds.linkage(linkage))
+            .build()
+            .unwrap();
+        let rebandings = [
+            Rebanding::new().banding(8, 2),
+            Rebanding::new().expected_documents(1_000_001),
+        ];
+        every_step(&schema, &rebandings, 0);
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Schemas of all kinds, as plain data that can be made shorter and printed.
 
 use proptest::prelude::*;
-use resemblance::schema::{ClusterBounds, EmptyDocuments, Permutations};
+use resemblance::schema::{ClusterBounds, EmptyDocuments, Linkage, Permutations};
 use resemblance::{Combine, MinHash, Schema, SimHash, Text};
 
 #[derive(Clone, Copy, Debug)]
@@ -123,6 +123,9 @@ impl Recipe {
             (2, _, Some(_)) => bounds.max_distance(1),
             _ => bounds,
         };
+        let linkages = [Linkage::Single, Linkage::Star, Linkage::Complete];
+        let number = self.minhash.map_or(1, |minhash| minhash.values) % 3;
+        let kept = kept.linkage(linkages[usize::from(number)]);
         (self.seed == 2).then_some(kept)
     }
 }

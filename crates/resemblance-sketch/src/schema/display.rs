@@ -4,7 +4,7 @@
 use std::fmt;
 
 use super::definition::{MinHashSchema, Schema};
-use super::near::{ClusterBounds, Combine};
+use super::near::{ClusterBounds, Combine, Linkage};
 use crate::lanes::{TYPICAL_FEATURES, simhash_probability};
 use crate::sketch::{Containment, MinHashKind};
 
@@ -87,6 +87,11 @@ fn write_clusters(f: &mut fmt::Formatter<'_>, bounds: &ClusterBounds) -> fmt::Re
             f,
             "with a similarity of {least} or more, and a distance of up to {most}, by the same rule"
         ),
+    }?;
+    match bounds.linkage {
+        Linkage::Single => Ok(()),
+        Linkage::Star => write!(f, "; each is near its representative"),
+        Linkage::Complete => write!(f, "; all are near each other"),
     }
 }
 

@@ -18,6 +18,6 @@ pub use builder::{MinHash, SchemaBuilder, SimHash};
 pub use definition::{MinHashSchema, Schema};
 pub use design::DesignReport;
 pub use difference::RecipeDifference;
-pub use near::{ClusterBounds, Combine};
+pub use near::{ClusterBounds, Combine, Linkage};
 pub use rebanding::Rebanding;
 pub use stored::UncheckedSchema;

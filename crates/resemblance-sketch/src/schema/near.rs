@@ -21,8 +21,35 @@ pub enum Combine {
     Both,
 }
 
-/// The bounds within which a store links documents to the clusters that it keeps, for
-/// [`SchemaBuilder::clusters`](super::SchemaBuilder::clusters).
+/// The rule by which documents that are near belong to one cluster of a store.
+///
+/// Whatever the rule, a cluster keeps its id while it changes, and ids are never reused.
+///
+/// ```
+/// use resemblance_sketch::{MinHash, Schema, schema::{ClusterBounds, Linkage}};
+/// let stars = ClusterBounds::default().linkage(Linkage::Star);
+/// let schema = Schema::builder().minhash(MinHash::new(64)).clusters(stars).build()?;
+/// assert_eq!(schema.clusters().map(|bounds| bounds.linkage), Some(Linkage::Star));
+/// # Ok::<(), resemblance_sketch::SketchError>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum Linkage {
+    /// Documents that a chain of near ones connects are in one cluster: a cluster is a connected
+    /// component. Two clusters become one when a document is near both.
+    #[default]
+    Single,
+    /// Every member of a cluster is near its representative. A new document joins the cluster of the
+    /// oldest representative near it, or else becomes a representative itself. When a representative
+    /// is removed, its members join again, in the order of their ids.
+    Star,
+    /// All members of a cluster are near each other. A new document joins the cluster with the oldest
+    /// member, among those whose members are all near it.
+    Complete,
+}
+
+/// The bounds within which a store links documents to the clusters that it keeps, and the rule of
+/// their [`Linkage`], for [`SchemaBuilder::clusters`](super::SchemaBuilder::clusters).
 ///
 /// A bound that is not set comes from the schema, as those of a query do: its threshold, its
 /// maximum distance, and its [`Combine`] rule. If a schema has both families and only one bound is
@@ -42,6 +69,8 @@ pub struct ClusterBounds {
     pub min_similarity: Option<f64>,
     /// See the [method](Self::max_distance); `None` takes the schema's maximum distance.
     pub max_distance: Option<u8>,
+    /// The rule by which documents belong to one cluster.
+    pub linkage: Linkage,
 }
 
 impl ClusterBounds {
@@ -65,6 +94,12 @@ impl ClusterBounds {
         self.max_distance = Some(distance);
         self
     }
+
+    /// Sets the rule by which documents belong to one cluster. Default: [`Linkage::Single`].
+    pub fn linkage(mut self, linkage: Linkage) -> Self {
+        self.linkage = linkage;
+        self
+    }
 }
 
 /// The rule by which documents are near, and the bounds of the clusters, if the store keeps them.
@@ -80,29 +115,61 @@ pub(super) struct NearRule {
 enum StoredNear {
     Any,
     Both,
-    AnyInClusters(ClusterBounds),
-    BothInClusters(ClusterBounds),
+    AnyInClusters(StoredBounds),
+    BothInClusters(StoredBounds),
+    AnyInStars(StoredBounds),
+    BothInStars(StoredBounds),
+    AnyInComplete(StoredBounds),
+    BothInComplete(StoredBounds),
+}
+
+/// The bounds of clusters as a schema is written. Frozen.
+#[derive(Serialize, Deserialize)]
+struct StoredBounds {
+    min_similarity: Option<f64>,
+    max_distance: Option<u8>,
 }
 
 impl From<StoredNear> for NearRule {
     fn from(stored: StoredNear) -> Self {
-        let (combine, clusters) = match stored {
-            StoredNear::Any => (Combine::Any, None),
-            StoredNear::Both => (Combine::Both, None),
-            StoredNear::AnyInClusters(bounds) => (Combine::Any, Some(bounds)),
-            StoredNear::BothInClusters(bounds) => (Combine::Both, Some(bounds)),
+        let (combine, linkage, bounds) = match stored {
+            StoredNear::Any => (Combine::Any, Linkage::Single, None),
+            StoredNear::Both => (Combine::Both, Linkage::Single, None),
+            StoredNear::AnyInClusters(it) => (Combine::Any, Linkage::Single, Some(it)),
+            StoredNear::BothInClusters(it) => (Combine::Both, Linkage::Single, Some(it)),
+            StoredNear::AnyInStars(it) => (Combine::Any, Linkage::Star, Some(it)),
+            StoredNear::BothInStars(it) => (Combine::Both, Linkage::Star, Some(it)),
+            StoredNear::AnyInComplete(it) => (Combine::Any, Linkage::Complete, Some(it)),
+            StoredNear::BothInComplete(it) => (Combine::Both, Linkage::Complete, Some(it)),
         };
+        let clusters = bounds.map(|stored| ClusterBounds {
+            min_similarity: stored.min_similarity,
+            max_distance: stored.max_distance,
+            linkage,
+        });
         Self { combine, clusters }
     }
 }
 
 impl From<NearRule> for StoredNear {
     fn from(rule: NearRule) -> Self {
-        match (rule.combine, rule.clusters) {
-            (Combine::Any, None) => Self::Any,
-            (Combine::Both, None) => Self::Both,
-            (Combine::Any, Some(bounds)) => Self::AnyInClusters(bounds),
-            (Combine::Both, Some(bounds)) => Self::BothInClusters(bounds),
+        let Some(kept) = rule.clusters else {
+            return match rule.combine {
+                Combine::Any => Self::Any,
+                Combine::Both => Self::Both,
+            };
+        };
+        let bounds = StoredBounds {
+            min_similarity: kept.min_similarity,
+            max_distance: kept.max_distance,
+        };
+        match (rule.combine, kept.linkage) {
+            (Combine::Any, Linkage::Single) => Self::AnyInClusters(bounds),
+            (Combine::Both, Linkage::Single) => Self::BothInClusters(bounds),
+            (Combine::Any, Linkage::Star) => Self::AnyInStars(bounds),
+            (Combine::Both, Linkage::Star) => Self::BothInStars(bounds),
+            (Combine::Any, Linkage::Complete) => Self::AnyInComplete(bounds),
+            (Combine::Both, Linkage::Complete) => Self::BothInComplete(bounds),
         }
     }
 }
@@ -132,6 +199,16 @@ mod tests {
         assert_eq!(new.len(), old.len() + 9 + 2);
         assert_eq!(Schema::from_bytes(&new).unwrap(), kept);
         assert_eq!(kept.with_clusters(None).unwrap(), plain);
+        for (linkage, number) in [
+            (Linkage::Single, 3),
+            (Linkage::Star, 5),
+            (Linkage::Complete, 7),
+        ] {
+            let kept = schema(Some(bounds.linkage(linkage)));
+            let encoded = metadata::encode("a rule", &kept.near).unwrap();
+            assert_eq!(encoded[..4], [number, 0, 0, 0]);
+            assert_eq!(Schema::from_bytes(&kept.to_bytes().unwrap()).unwrap(), kept);
+        }
         let encoded = metadata::encode("a rule", &plain.near).unwrap();
         assert_eq!(encoded, [1, 0, 0, 0]);
         assert_eq!(serde_json::to_value(plain.near).unwrap(), "Both");
