@@ -25,7 +25,7 @@ pub(crate) struct StoreComparison {
 }
 
 enum ComparedSets {
-    /// Those of an exact store.
+    /// The sets of an exact store.
     OfStore,
     Reading(FeatureSets),
     Complete(StoredSets),

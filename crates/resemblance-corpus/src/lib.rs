@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod agreement;
+mod archived_record;
 mod argument;
 mod bad_document;
 mod changes;
@@ -48,6 +49,7 @@ pub mod verification;
 mod warc;
 
 pub use agreement::{not_for_more_columns, not_for_one_file};
+pub use archived_record::ArchivedRecord;
 pub use argument::is_remote;
 pub use bad_document::{BadDocument, io_reason};
 pub use changes::{
@@ -75,7 +77,7 @@ pub use sqlite::{VerdictLog, VerdictTable};
 pub use store_file::{is_store, only_store};
 #[cfg(feature = "tables")]
 pub use tables::{TableError, TableWriter, column_keys, column_values};
-pub use warc::{ArchiveCopy, ArchiveCounts, ArchivedRecord, PageFate, RevisitTarget};
+pub use warc::{ArchiveCopy, ArchiveCounts, PageFate, RevisitTarget};
 
 #[cfg(test)]
 mod tests;

@@ -8,11 +8,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
+use super::archived_record::ArchivedRecord;
 use super::bad_document::BadDocument;
 use super::content::Content;
 use super::separated::ColumnNames;
 use super::settings::SourceKind;
-use super::warc::ArchivedRecord;
 
 /// The bytes of one document as they are in the source, with the line end if there is one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub struct CorpusRecord {
     pub table_rows: Option<u64>,
     /// Why the record was not read. Such a record has no bytes.
     pub problem: Option<BadDocument>,
-    /// What is known of a record of a WARC file.
+    /// The record of a WARC file, as its reader found it.
     pub archived: Option<Arc<ArchivedRecord>>,
 }
 

@@ -2,89 +2,22 @@
 
 use std::collections::HashMap;
 use std::io::{self, Write};
-use std::sync::Arc;
 
 use bytes::Bytes;
 use resemblance::schema::feature_hash;
-use zstd::stream::write::Encoder as ZstdEncoder;
 
 use super::head::MessageHead;
-use crate::input::{Compression, Encoder};
+use crate::archived_record::ArchivedRecord;
 use crate::record::CorpusRecord;
 
 /// The profile of a record in place of a page with the same payload.
 const SAME_PAYLOAD: &str = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest";
 /// The profile of a record in place of a near-duplicate.
 const NEAR_DUPLICATE: &str = "urn:x-resemblance:revisit:near-duplicate:1";
-/// The level of frames that are compressed with a dictionary.
-const ZSTD_LEVEL: i32 = 3;
 /// Records that wait for their pages take at most this number of bytes.
 const MAX_HELD_BYTES: usize = 16 << 20;
 
-/// Where a record is in its file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct RecordPlace {
-    /// The offset of its member in the compressed file, or of the record in an uncompressed one.
-    pub(super) offset: u64,
-    /// The number of bytes from there, unless the member has other records too.
-    pub(super) length: Option<u64>,
-    /// The offset of the record in the decompressed member.
-    pub(super) within: u64,
-}
-
-/// What the reader knows of a record of a WARC file. The bytes of the [`CorpusRecord`] are the head
-/// of the record, and for a page the head of HTTP and the decoded body.
-#[derive(Debug, PartialEq, Eq)]
-pub struct ArchivedRecord {
-    pub(crate) place: RecordPlace,
-    pub(crate) head_bytes: usize,
-    /// The length of the head of HTTP, 0 if there is none.
-    pub(crate) http_bytes: usize,
-    pub(crate) is_page: bool,
-    /// The record as it is stored, if it is read to be copied.
-    pub(crate) stored: Option<StoredRecord>,
-}
-
-impl ArchivedRecord {
-    /// Returns true for a page, which is a document of the corpus, and false for another record.
-    pub fn is_page(&self) -> bool {
-        self.is_page
-    }
-}
-
-/// The bytes that store a record and nothing else.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct StoredRecord {
-    pub(crate) bytes: Bytes,
-    pub(crate) form: Arc<MemberForm>,
-}
-
-/// How the members of a file are compressed.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct MemberForm {
-    pub(super) compression: Compression,
-    /// The frame with the dictionary, as it is stored, and the dictionary.
-    pub(super) dictionary: Option<(Bytes, Bytes)>,
-}
-
-impl MemberForm {
-    /// Returns a member with these bytes.
-    pub(super) fn pack(&self, bytes: Vec<u8>) -> io::Result<Vec<u8>> {
-        if self.compression == Compression::None {
-            return Ok(bytes);
-        }
-        if let Some((_, dictionary)) = &self.dictionary {
-            let mut encoder = ZstdEncoder::with_dictionary(Vec::new(), ZSTD_LEVEL, dictionary)?;
-            encoder.write_all(&bytes)?;
-            return encoder.finish();
-        }
-        let mut encoder = Encoder::new(self.compression, Vec::new())?;
-        encoder.write_all(&bytes)?;
-        encoder.finish()
-    }
-}
-
-/// What is written for a page.
+/// The choice what to write for a page.
 #[derive(Clone, Copy, Debug)]
 pub enum PageFate<'a> {
     /// The page.

@@ -7,9 +7,9 @@ use flate2::bufread::GzDecoder;
 use memchr::memmem;
 use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation, OutBuffer};
 
-use super::archive::MemberForm;
 use super::head;
 use super::rewindable::Rewindable;
+use crate::archived_record::MemberForm;
 use crate::input::{Compression, read_bounded};
 
 /// The bytes of a file as they are stored.

@@ -22,6 +22,6 @@ mod records;
 #[cfg(feature = "warc")]
 mod rewindable;
 
-pub use archive::{ArchiveCopy, ArchiveCounts, ArchivedRecord, PageFate, RevisitTarget};
+pub use archive::{ArchiveCopy, ArchiveCounts, PageFate, RevisitTarget};
 #[cfg(feature = "warc")]
 pub(super) use {page::line, records::open};

@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
-use super::archive::{ArchivedRecord, RecordPlace};
 use super::body;
 use super::charset;
 use super::head::{MediaType, MessageHead, ParsedHead};
+use crate::archived_record::{ArchivedRecord, RecordPlace};
 use crate::bad_document::BadDocument;
 use crate::html::HtmlExtractor;
 use crate::json_line::{push, push_name};
@@ -23,7 +23,7 @@ impl RecordPlace {
     }
 }
 
-/// What the heads of a record show.
+/// The parts of a page that the heads of a record show.
 #[derive(Debug)]
 pub(super) enum RecordPart {
     /// A page. Its head of HTTP has this length, 0 if there is none.

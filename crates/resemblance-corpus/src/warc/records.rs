@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::archive::{ArchivedRecord, RecordPlace, StoredRecord};
 use super::head::{self, MessageHead, ParsedHead};
 use super::member::{Advanced, Member, Members};
 use super::page::{self, RecordPart};
 use super::rewindable::Rewindable;
+use crate::archived_record::{ArchivedRecord, RecordPlace, StoredRecord};
 use crate::bad_document::BadDocument;
 use crate::error::CorpusError;
 use crate::input::Compression;
