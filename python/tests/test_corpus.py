@@ -149,6 +149,15 @@ def test_half_read_pairs_that_are_dropped_have_no_files(schema: rs.Schema) -> No
         time.sleep(0.05)
 
 
+def test_exact_similarities_are_those_of_sets() -> None:
+    weighted = rs.Schema(text=rs.Text.words(1), minhash=rs.MinHash(64, kind="weighted"))
+    texts = ["a b c", "a a a b c"]
+    for search in (rs.pairs, rs.clusters, rs.dedup):
+        with pytest.raises(ValueError, match="exact: found True"):
+            search(texts, weighted, exact=True)
+        search(texts, weighted)
+
+
 def test_dedup_is_the_policy_that_it_names(schema: rs.Schema) -> None:
     documents = texts(300, seed=8)
     signatures = schema.sketch_many(documents)

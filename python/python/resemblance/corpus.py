@@ -370,12 +370,15 @@ def _temporary(folder: str | os.PathLike[str] | None) -> Iterator[Path]:
 
 
 def _is_exact(exact: bool | None, corpus: Any, schema: Schema) -> bool:
-    """Whether similarities are exact. By default they are if the corpus has texts."""
+    """Whether similarities are exact. By default they are if the corpus has texts and its features no weights."""
+    minhash = schema.minhash
+    is_weighted = minhash is not None and minhash.kind in ("weighted", "probability")
+    if exact and is_weighted:
+        raise ValueError("exact: found True, expected False for a schema with weights: exact similarities are of sets")
     if exact is not None:
         return exact
-    minhash = schema.minhash
     has_texts = schema.text is not None and not isinstance(corpus, Signatures)
-    return has_texts and minhash is not None and minhash.kind not in ("weighted", "probability")
+    return has_texts and minhash is not None and not is_weighted
 
 
 @contextmanager
@@ -767,7 +770,8 @@ def dedup(
         if exact is False:
             raise ValueError("lost: found it beside exact=False, expected exact features")
         exact = True
-    exact = _is_exact(False if budget is not None and exact is None else exact, corpus, own)
+    else:
+        exact = _is_exact(False if budget is not None and exact is None else exact, corpus, own)
     if rejected:
         is_first = False
         if budget is not None or policy == "cluster" or not exact:
