@@ -38,6 +38,8 @@ pub(crate) const FOREST: TableDefinition<'static, &[u8; 16], &[u8]> =
 pub(crate) const MEMBERS: RowTable = TableDefinition::new("members");
 /// The state of each cluster that there ever was.
 pub(crate) const CLUSTERS: RowTable = TableDefinition::new("clusters");
+/// Changes of clusters, by the number of those before.
+pub(crate) const FEED: RowTable = TableDefinition::new("feed");
 pub(crate) const LANES: TableDefinition<'static, u16, &[u8]> = TableDefinition::new("lanes");
 pub(crate) const RUNS: TableDefinition<'static, u32, &[u8]> = TableDefinition::new("runs");
 pub(crate) const DEAD: RowTable = TableDefinition::new("dead");
@@ -92,7 +94,7 @@ macro_rules! for_each_table {
             for_each_table!(@ $table => $work, SETS);
         }
         if $schema.clusters().is_some() {
-            for_each_table!(@ $table => $work, FOREST MEMBERS CLUSTERS);
+            for_each_table!(@ $table => $work, FOREST MEMBERS CLUSTERS FEED);
         }
     };
     (@ $table:ident => $work:expr, $($definition:ident)+) => {$(

@@ -136,12 +136,13 @@ mod types;
 mod write;
 
 pub use build::{BulkBuild, BulkOptions, DuplicateKeys};
+pub use clusters::ClusterChanges;
 #[doc(hidden)]
 pub use engine::{Access, Files};
 pub use error::{Error, Result};
 pub use group_commit::{Closed, Queue, Ticket};
 pub use id::{ClusterId, DocumentId};
-pub use join::{Clusters, Join, Pair, Pairs};
+pub use join::{Clusters, GrownCluster, Join, Pair, Pairs, Representative};
 #[doc(hidden)]
 pub use join::{FamilySums, MissedPairs};
 pub use maintain::{EvictPolicy, ExistingKeys};
@@ -160,8 +161,8 @@ pub use threads::in_shares;
 #[doc(hidden)]
 pub use types::Watch;
 pub use types::{
-    Document, Filter, Match, Matches, Novelty, Operation, Overlap, Overlaps, Phase, Progress,
-    Record, Revision, StoredDocument, Upserted, key_text,
+    ClusterChange, ClusterEvent, Document, Filter, Match, Matches, Novelty, Operation, Overlap,
+    Overlaps, Phase, Progress, Record, Revision, StoredDocument, Upserted, key_text,
 };
 pub use write::{InsertMany, WriteTransaction};
 

@@ -14,6 +14,9 @@ const KEPT_HASHES_PER_DOCUMENT: u64 = 64;
 /// Number of postings below which a second thread costs more than it saves.
 const MIN_IN_PARALLEL: u64 = 16_384;
 
+/// Number of changes of clusters that a store keeps.
+const KEPT_CHANGES: u64 = 1 << 20;
+
 /// Options of an open store: its use of memory and disk. The file does not store them. Only
 /// [`probe_budget`](Self::probe_budget) can change an answer, and an answer that it may have
 /// changed reports this.
@@ -34,6 +37,7 @@ pub struct StoreOptions {
     pub(crate) group_wait: Duration,
     pub(crate) queue_bytes: usize,
     pub(crate) probe_budget: Option<u64>,
+    pub(crate) kept_changes: u64,
     journal: JournalLimits,
     is_without_lock: bool,
     is_written_at_once: bool,
@@ -66,6 +70,7 @@ impl StoreOptions {
             group_wait: Duration::from_millis(1),
             queue_bytes: 64 << 20,
             probe_budget: None,
+            kept_changes: KEPT_CHANGES,
             journal: JournalLimits::USUAL,
             is_without_lock: false,
             is_written_at_once: false,
@@ -341,6 +346,15 @@ impl StoreOptions {
     #[must_use]
     pub fn merge_slice(mut self, postings: u64) -> Self {
         self.merge_slice_postings = postings;
+        self
+    }
+
+    /// Sets how many changes of its clusters a store keeps. Tests keep few. All writers of a store
+    /// must keep the same number, because each removes those beyond it.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn kept_changes(mut self, changes: u64) -> Self {
+        self.kept_changes = changes;
         self
     }
 

@@ -7,10 +7,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::build::RebandReport;
-use crate::clusters::{ReadClusters, check_kept};
+use crate::clusters::{ClusterChanges, ReadClusters, check_kept};
 use crate::error::Result;
 use crate::id::ClusterId;
-use crate::join::{Clusters, Join, Pairs};
+use crate::join::{
+    self, Clusters, GrownCluster, Join, Pair, Pairs, Representative, SuspiciousCluster,
+};
 use crate::maintain::{self, BackupReport, ExportReport, Stats};
 use crate::query::{ContainmentQuery, Nearest, OneOrMany, Query, ShareOf};
 use crate::read::{Records, SnapshotView};
@@ -588,10 +590,194 @@ impl Snapshot {
         self.in_clusters(|tables| tables.largest(n))
     }
 
-    fn in_clusters<T>(&self, run: impl FnOnce(&ReadClusters) -> Result<T>) -> Result<T> {
+    /// Returns the changes of clusters since a position, in the order in which they were made. Each
+    /// is in the commit of the documents that made it. The position before the first change is 0,
+    /// and each [change](crate::ClusterChange) has the position after it. A program that keeps it,
+    /// such as [in the store](crate::WriteTransaction::set_position), continues there after a
+    /// restart.
+    ///
+    /// The store keeps the last 1,048,576 changes at least, which take 5 to 10 bytes each in a
+    /// commit of many documents and about 40 in a commit of one. If some after `since` are gone,
+    /// the error names the first position that is left. Read all clusters again, from one snapshot,
+    /// and continue at its [`cluster_position`](Self::cluster_position). The same holds after a
+    /// repair, or a rebanding that finds all clusters again. A store that was built, merged or
+    /// imported begins at 0.
+    ///
+    /// ```
+    /// # use resemblance::{ClusterEvent, MinHash, Schema, Store, Text, schema::ClusterBounds};
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64));
+    /// # let store = Store::in_memory(schema.clusters(ClusterBounds::default()).build()?)?;
+    /// let story = store.sketch_text("a story that two papers print")?;
+    /// let other = store.sketch_text("an advertisement which everybody else prints")?;
+    /// for (key, page) in [("a", &story), ("b", &story), ("c", &other), ("d", &other)] {
+    ///     store.insert(key, page)?;
+    /// }
+    /// for change in store.snapshot()?.cluster_changes(2)? {
+    ///     let change = change?;
+    ///     assert!(matches!(change.event, ClusterEvent::Joined { .. }));
+    ///     assert_eq!((change.cluster.get(), change.commit), (1, 4));
+    /// }
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidParameter`] if the store keeps no clusters, if changes after the position
+    /// are gone, or if the position is beyond the last change. The iterator returns
+    /// [`Error::Corrupt`] and [`Error::Io`] if the file cannot be read.
+    pub fn cluster_changes(&self, since: u64) -> Result<ClusterChanges> {
         check_kept(self.schema())?;
-        let tables = || ReadClusters::of(&self.view.inner.tables()?.read);
-        self.view.context().run_checked(|| run(&tables()?))
+        ClusterChanges::new(&self.view, since)
+    }
+
+    /// Returns the position after the last change of a cluster, from which a later snapshot
+    /// [continues](Self::cluster_changes).
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text, schema::ClusterBounds};
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64));
+    /// # let store = Store::in_memory(schema.clusters(ClusterBounds::default()).build()?)?;
+    /// # let page = store.sketch_text("some text or other")?;
+    /// # for key in ["a", "b"] { store.insert(key, &page)?; }
+    /// let snapshot = store.snapshot()?;
+    /// let all = snapshot.largest_clusters(usize::MAX)?; // and their members
+    /// assert_eq!((all.len(), snapshot.cluster_position()?), (1, 2));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`cluster_of`](Self::cluster_of).
+    pub fn cluster_position(&self) -> Result<u64> {
+        check_kept(self.schema())?;
+        Ok(ClusterChanges::positions(&self.view)?.1)
+    }
+
+    /// Returns the clusters with a member that has a stamp from `stamp` on, at most `n`, the one with
+    /// the latest stamp first. This reads the rows of all documents, and takes about 50 bytes of
+    /// memory for each cluster that has grown.
+    ///
+    /// ```
+    /// # use resemblance::{Document, MinHash, Schema, Store, Text, schema::ClusterBounds};
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64));
+    /// # let store = Store::in_memory(schema.clusters(ClusterBounds::default()).build()?)?;
+    /// # let page = store.sketch_text("some text or other")?;
+    /// store.insert(Document::new("yesterday").stamp(20), &page)?;
+    /// store.insert(Document::new("today").stamp(21), &page)?;
+    /// for story in store.snapshot()?.clusters_since(21, 100)? {
+    ///     println!("{}: {} new, {} in all", story.cluster, story.new_documents, story.documents);
+    /// }
+    /// assert!(store.snapshot()?.clusters_since(22, 100)?.is_empty());
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`cluster_of`](Self::cluster_of).
+    pub fn clusters_since(&self, stamp: u64, n: usize) -> Result<Vec<GrownCluster>> {
+        join::clusters_since(&self.view, stamp, n)
+    }
+
+    /// Returns the member that represents a cluster, by its id or a former one; `None` if it has no
+    /// members. Of equal ones it is the first. For another rule, such as a number in the payload,
+    /// compare the [members](Self::members).
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Representative, Schema, Store, Text, schema::ClusterBounds};
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64).threshold(0.5));
+    /// # let store = Store::in_memory(schema.clusters(ClusterBounds::default()).build()?)?;
+    /// for text in ["a b c d e f g h", "b c d e f g h i", "c d e f g h i j"] {
+    ///     store.insert(text, &store.sketch_text(text)?)?;
+    /// }
+    /// let snapshot = store.snapshot()?;
+    /// let cluster = snapshot.cluster_of("a b c d e f g h")?.expect("all are linked");
+    /// let middle = snapshot.representative(cluster, Representative::Medoid)?.expect("a member");
+    /// assert_eq!(snapshot.key(middle)?.as_deref(), Some(&b"b c d e f g h i"[..]));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`cluster_of`](Self::cluster_of), and [`Error::InvalidParameter`] for
+    /// [`Representative::Longest`] in a store that does not keep features.
+    pub fn representative(
+        &self,
+        cluster: ClusterId,
+        rule: Representative,
+    ) -> Result<Option<DocumentId>> {
+        let found = join::representative(&self.view, cluster.get(), rule)?;
+        Ok(found.map(DocumentId::new))
+    }
+
+    /// Returns the edges that keep a cluster together, by its id or a former one: one fewer than it
+    /// has members, and not all of its near pairs. They are ordered by their documents. This reads
+    /// two rows and takes about 100 bytes of memory for each.
+    ///
+    /// ```
+    /// # use resemblance::{ClusterId, MinHash, Schema, Store, Text, schema::ClusterBounds};
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64));
+    /// # let store = Store::in_memory(schema.clusters(ClusterBounds::default()).build()?)?;
+    /// # let page = store.sketch_text("some text or other")?;
+    /// # for key in ["a", "b", "c"] { store.insert(key, &page)?; }
+    /// let edges = store.snapshot()?.cluster_edges(ClusterId::new(0))?;
+    /// assert_eq!((edges.len(), edges[0].similarity), (2, Some(1.0)));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`cluster_of`](Self::cluster_of).
+    pub fn cluster_edges(&self, cluster: ClusterId) -> Result<Vec<Pair>> {
+        join::edges_of(&self.view, cluster.get())
+    }
+
+    /// Returns why two documents are in one cluster: the edges that lead from the first to the
+    /// second, of which each has a document in common with the next. `None` if they are not in one
+    /// cluster. There may be shorter ways over near pairs that are not
+    /// [edges](Self::cluster_edges). This reads the edges of up to all members.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text, schema::ClusterBounds};
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64).threshold(0.5));
+    /// # let store = Store::in_memory(schema.clusters(ClusterBounds::default()).build()?)?;
+    /// # let text = "a b c d e f g h i j k l m n o p";
+    /// # let ids: Vec<_> = (0..3).map(|at| store.insert(&text[6 * at..][..18], &store.sketch_text(&text[6 * at..][..18])?)).collect::<Result<_, _>>()?;
+    /// let [first, _, last] = ids[..] else { unreachable!() };
+    /// let path = store.snapshot()?.cluster_path(first, last)?.expect("they are linked");
+    /// assert!(path.len() == 2 && path[0].a == first && path[1].b == last);
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`cluster_of`](Self::cluster_of).
+    pub fn cluster_path(&self, from: DocumentId, to: DocumentId) -> Result<Option<Vec<Pair>>> {
+        join::path_between(&self.view, from.get(), to.get())
+    }
+
+    /// Returns the clusters that are too large to be plausible, as
+    /// [`Clusters::suspicious`](crate::Clusters::suspicious) does, the largest first. This reads a
+    /// row for each id that a cluster ever had, and one for each edge of these clusters.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text, schema::ClusterBounds};
+    /// # let schema = Schema::builder().text(Text::words(2)).minhash(MinHash::new(64));
+    /// # let store = Store::in_memory(schema.clusters(ClusterBounds::default()).build()?)?;
+    /// # let page = store.sketch_text("some text or other")?;
+    /// # for key in ["a", "b"] { store.insert(key, &page)?; }
+    /// assert!(store.snapshot()?.suspicious_clusters()?.is_empty()); // it is too small
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`cluster_of`](Self::cluster_of).
+    pub fn suspicious_clusters(&self) -> Result<Vec<SuspiciousCluster>> {
+        join::suspicious(&self.view)
+    }
+
+    fn in_clusters<T>(&self, run: impl FnOnce(&ReadClusters) -> Result<T>) -> Result<T> {
+        join::in_clusters(&self.view, run)
     }
 
     /// Returns the schema of the store.

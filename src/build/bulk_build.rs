@@ -226,6 +226,11 @@ impl<'w> BulkBuild<'w> {
         self.store.skip_to(id);
     }
 
+    /// Begins the feed of clusters beyond a position of the store that this is a copy of.
+    pub(crate) fn begin_feed_after(&mut self, position: u64) -> Result<()> {
+        self.store.begin_feed_after(position)
+    }
+
     fn check_usable(&self) -> Result<()> {
         match &self.failure {
             Some(failure) => Err(Error::Closed {

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
+use crate::clusters::begin_feed_after;
 use crate::engine::{
     DOCUMENTS, EngineResult, META, PAYLOADS, RUNS, ReadableTable, ReadableTableMetadata, RowTable,
     SyncAhead, TableHandle, WriteTransaction, catch_engine_panic, commit_without_sync,
@@ -101,6 +102,14 @@ impl BulkStore {
     pub(crate) fn skip_to(&mut self, id: u64) {
         self.unused += id.saturating_sub(self.next_id);
         self.next_id = self.next_id.max(id);
+    }
+
+    /// Begins the feed of clusters beyond a position, if the store keeps clusters.
+    pub(crate) fn begin_feed_after(&mut self, position: u64) -> Result<()> {
+        match self.store.context.schema.clusters() {
+            Some(_) => begin_feed_after(self.write()?, position),
+            None => Ok(()),
+        }
     }
 
     /// Checks that a document fits the schema and the limits of the store.

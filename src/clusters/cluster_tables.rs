@@ -1,8 +1,10 @@
 //! The tables of clusters, of a snapshot or of a transaction.
 
+use std::cell::RefCell;
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashSet};
+use std::collections::{BinaryHeap, HashMap, HashSet};
 
+use crate::clusters::feed::ClusterLog;
 use crate::engine::{
     AccessGuard, CLUSTERS, EngineResult, FOREST, MEMBERS, ReadOnlyTable, ReadTransaction,
     ReadableTable, ReadableTableMetadata, Table, TableHandle, WriteTransaction,
@@ -15,15 +17,20 @@ use crate::id::ClusterId;
 use crate::invariant::{at, invariant};
 
 /// The three tables, open for reading or for writing.
-pub(crate) struct ClusterTables<F, R> {
+pub(crate) struct ClusterTables<F, R, L = ()> {
     pub(crate) forest: F,
     pub(crate) members: R,
     pub(crate) clusters: R,
+    /// Where changes are noted.
+    log: L,
 }
 
 /// The tables of a transaction.
-pub(crate) type WrittenClusters<'t> =
-    ClusterTables<Table<'t, &'static [u8; 16], &'static [u8]>, Table<'t, u64, &'static [u8]>>;
+pub(crate) type WrittenClusters<'t> = ClusterTables<
+    Table<'t, &'static [u8; 16], &'static [u8]>,
+    Table<'t, u64, &'static [u8]>,
+    &'t RefCell<ClusterLog>,
+>;
 
 /// The tables of a snapshot.
 pub(crate) type ReadClusters = ClusterTables<
@@ -37,11 +44,12 @@ impl ReadClusters {
             forest: read.open_table(FOREST).engine()?,
             members: read.open_table(MEMBERS).engine()?,
             clusters: read.open_table(CLUSTERS).engine()?,
+            log: (),
         })
     }
 }
 
-impl<F, R> ClusterTables<F, R>
+impl<F, R, L> ClusterTables<F, R, L>
 where
     F: ReadableTable<&'static [u8; 16], &'static [u8]>,
     R: ReadableTable<u64, &'static [u8]> + ReadableTableMetadata,
@@ -104,6 +112,39 @@ where
         edges.map(|edge| Ok(other(edge.engine()?.0))).collect()
     }
 
+    /// Returns a member of a cluster, by its present or a former id.
+    pub(crate) fn member(&self, cluster: u64) -> Result<Option<u64>> {
+        match self.resolve(cluster)? {
+            Some((_, ClusterRow::Kept(kept))) => Ok(Some(kept.first)),
+            _ => Ok(None),
+        }
+    }
+
+    /// Walks the tree of a document to all its members, or until one is found. Returns the members
+    /// but the first, each with the one before it and what links them.
+    pub(crate) fn walk(&self, first: u64, last: Option<u64>) -> Result<HashMap<u64, (u64, Link)>> {
+        let mut found: HashMap<u64, (u64, Link)> = HashMap::new();
+        let mut ahead = vec![first];
+        while let Some(document) = ahead.pop()
+            && last.is_none_or(|last| !found.contains_key(&last))
+        {
+            let keys = [edge_key(document, 0), edge_key(document, u64::MAX)];
+            for edge in self
+                .forest
+                .range::<&[u8; 16]>(&keys[0]..=&keys[1])
+                .engine()?
+            {
+                let (key, row) = edge.engine()?;
+                let (_, other) = split_edge_key(key.value());
+                if other != first && !found.contains_key(&other) {
+                    found.insert(other, (document, Link::decode(key.value(), row.value())?));
+                    ahead.push(other);
+                }
+            }
+        }
+        Ok(found)
+    }
+
     /// Returns the members of a cluster by its present or a former id, ascending; none if there is
     /// no such cluster any more.
     pub(crate) fn members_of(&self, cluster: u64) -> Result<Vec<u64>> {
@@ -158,11 +199,12 @@ fn damaged(cluster: u64, detail: impl Into<String>) -> Error {
 }
 
 impl<'t> WrittenClusters<'t> {
-    pub(crate) fn open(write: &'t WriteTransaction) -> Result<Self> {
+    pub(crate) fn open(write: &'t WriteTransaction, log: &'t RefCell<ClusterLog>) -> Result<Self> {
         Ok(Self {
             forest: write.open_table(FOREST).engine()?,
             members: write.open_table(MEMBERS).engine()?,
             clusters: write.open_table(CLUSTERS).engine()?,
+            log,
         })
     }
 
@@ -206,14 +248,28 @@ impl<'t> WrittenClusters<'t> {
         Ok(())
     }
 
+    /// Makes a document a member of a cluster, and notes it unless it is one already.
     pub(super) fn put_member(&mut self, document: u64, cluster: u64) -> Result<()> {
         let row = encode_member(document, cluster);
-        self.members.insert(document, row.as_slice()).engine()?;
+        let old = self.members.insert(document, row.as_slice()).engine()?;
+        let label = old.map(|row| decode_member(document, row.value()));
+        let before = self.present_id(label.transpose()?)?;
+        if before == Some(cluster) {
+            return Ok(());
+        }
+        // A cluster that gets members of another before it has a row is new.
+        let is_new = before.is_some() && self.clusters.get(cluster).engine()?.is_none();
+        let split = before.filter(|_| is_new);
+        self.log.borrow_mut().joined(document, cluster, split);
         Ok(())
     }
 
     pub(super) fn remove_member(&mut self, document: u64) -> Result<()> {
-        self.members.remove(document).engine()?;
+        let old = self.members.remove(document).engine()?;
+        let label = old.map(|row| decode_member(document, row.value()));
+        if let Some(cluster) = self.present_id(label.transpose()?)? {
+            self.log.borrow_mut().left(document, cluster);
+        }
         Ok(())
     }
 
@@ -230,9 +286,20 @@ impl<'t> WrittenClusters<'t> {
         self.put_cluster(cluster, ClusterRow::Kept(kept))
     }
 
+    /// Returns the id that a cluster with a label has now.
+    fn present_id(&self, label: Option<u64>) -> Result<Option<u64>> {
+        let found = label.map_or(Ok(None), |label| self.resolve(label))?;
+        Ok(found.map(|(id, _)| id))
+    }
+
+    /// Writes the row of a cluster, and notes it if the cluster has united with another or ended.
     pub(super) fn put_cluster(&mut self, cluster: u64, row: ClusterRow) -> Result<()> {
-        let row = row.encode(cluster);
-        self.clusters.insert(cluster, row.as_slice()).engine()?;
+        let body = row.encode(cluster);
+        let old = self.clusters.insert(cluster, body.as_slice()).engine()?;
+        let old = old.map(|row| ClusterRow::decode(cluster, row.value()));
+        if let Some(ClusterRow::Kept(_)) = old.transpose()? {
+            self.log.borrow_mut().became(cluster, row);
+        }
         Ok(())
     }
 }

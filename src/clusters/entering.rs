@@ -4,7 +4,6 @@ use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 use crate::clusters::cluster_tables::WrittenClusters;
-use crate::engine::WriteTransaction;
 use crate::error::{Error, Result};
 use crate::format::{ClusterRow, KeptCluster, Link};
 use crate::invariant::OrBug;
@@ -51,10 +50,10 @@ pub(super) fn linkage(schema: &Schema) -> Linkage {
 
 /// Returns documents within the bounds of a signature, the newest first: at least one of each
 /// component, but not of all if one is identical. With another linkage than single, returns all.
-pub(crate) fn near_components(
+pub(crate) fn near_components<'w>(
     view: &dyn ReadView,
     bounds: &ResolvedBounds,
-    write: &WriteTransaction,
+    open: impl Fn() -> Result<WrittenClusters<'w>>,
     full: &mut FullBuckets,
     signature: &Signature,
 ) -> Result<Vec<Scored>> {
@@ -67,7 +66,7 @@ pub(crate) fn near_components(
         let tables = match opened.get() {
             Some(tables) => tables,
             None => {
-                let tables = WrittenClusters::open(write)?;
+                let tables = open()?;
                 opened.get_or_init(|| tables)
             }
         };

@@ -10,6 +10,7 @@
 mod cluster_tables;
 mod disjoint_sets;
 mod entering;
+mod feed;
 #[cfg(test)]
 mod histories_tests;
 mod leaving;
@@ -19,6 +20,8 @@ mod relinking;
 pub(crate) use cluster_tables::{ReadClusters, WrittenClusters};
 pub(crate) use disjoint_sets::{DisjointSets, Sets};
 pub(crate) use entering::{check_kept, cluster_bounds, near_components, note_entered};
+pub use feed::ClusterChanges;
+pub(crate) use feed::{ClusterLog, begin_feed_after};
 pub(crate) use leaving::Reconnection;
 pub(crate) use linkages::enter;
 pub(crate) use relinking::Relinking;

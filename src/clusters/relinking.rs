@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use crate::clusters::cluster_tables::WrittenClusters;
 use crate::clusters::disjoint_sets::DisjointSets;
 use crate::clusters::entering::{link_of, linkage, near_documents};
+use crate::clusters::feed::ClusterLog;
 use crate::clusters::linkages::NearClusters;
 use crate::engine::{EngineResult, FOREST, MEMBERS, ReadableTable, WriteTransaction};
 use crate::error::Result;
@@ -26,6 +27,7 @@ pub(crate) struct Relinking<'a> {
     view: &'a dyn ReadView,
     bounds: &'a ResolvedBounds,
     write: &'a WriteTransaction,
+    log: &'a RefCell<ClusterLog>,
     tables: WrittenClusters<'a>,
     full: FullBuckets,
     components: RefCell<DisjointSets>,
@@ -41,13 +43,15 @@ impl<'a> Relinking<'a> {
         view: &'a dyn ReadView,
         bounds: &'a ResolvedBounds,
         write: &'a WriteTransaction,
+        log: &'a RefCell<ClusterLog>,
     ) -> Result<Self> {
         write.delete_table(FOREST).engine()?;
         Ok(Self {
             view,
             bounds,
             write,
-            tables: WrittenClusters::open(write)?,
+            log,
+            tables: WrittenClusters::open(write, log)?,
             full: FullBuckets::default(),
             components: RefCell::default(),
             sizes: HashMap::new(),
@@ -125,10 +129,11 @@ impl<'a> Relinking<'a> {
             *best = claim.max(*best);
         }
         self.end_others(next_id, &claims, &mut components)?;
-        let write = self.write;
+        let (write, log) = (self.write, self.log);
         drop(self);
         write.delete_table(MEMBERS).engine()?;
-        let mut tables = WrittenClusters::open(write)?;
+        log.borrow_mut().begin_again();
+        let mut tables = WrittenClusters::open(write, log)?;
         for members in components.into_sets() {
             let first = *at(&members, 0)?;
             let id = match claims.remove(&first) {

@@ -11,6 +11,7 @@ mod deleted_chunk;
 pub(crate) mod document_row;
 mod document_stream;
 mod equal;
+mod feed_row;
 mod filter;
 pub(crate) mod header;
 mod kept_hashes;
@@ -38,6 +39,7 @@ pub(crate) use document_stream::{StreamDocument, StreamHeader, StreamReader, Str
 #[cfg(any(test, fuzzing))]
 pub(crate) use equal::EQUAL;
 pub(crate) use equal::EqualChunk;
+pub(crate) use feed_row::{FEED, FeedRow, decode_feed};
 pub(crate) use filter::{
     FILTERS, FilterKey, FilterPiece, FilterProbe, FilterShape, filter_key, split_filter_key,
 };

@@ -65,6 +65,20 @@ pub struct SuspiciousCluster {
     pub share: f64,
 }
 
+impl SuspiciousCluster {
+    /// Returns a cluster if it is suspicious among a number of documents.
+    pub(super) fn of(first: u64, documents: u64, of_documents: u64) -> Option<Self> {
+        let share = documents as f64 / of_documents.max(1) as f64;
+        let is_suspicious =
+            share > Clusters::SUSPICIOUS_SHARE && documents >= Clusters::SUSPICIOUS_DOCUMENTS;
+        is_suspicious.then_some(Self {
+            first: DocumentId::new(first),
+            documents,
+            share,
+        })
+    }
+}
+
 impl Clusters {
     /// A suspicious cluster holds more than this share of the documents, from 0 to 1.
     pub const SUSPICIOUS_SHARE: f64 = 0.05;
@@ -104,16 +118,9 @@ impl Clusters {
 
     fn from_sets(linked: DisjointSets, pairs: &Pairs, documents: u64) -> Self {
         let sets = linked.into_sets();
-        let suspicious = sets.sizes().filter_map(|(first, size)| {
-            let share = size as f64 / documents.max(1) as f64;
-            let is_suspicious =
-                share > Self::SUSPICIOUS_SHARE && size >= Self::SUSPICIOUS_DOCUMENTS;
-            is_suspicious.then_some(SuspiciousCluster {
-                first: DocumentId::new(first),
-                documents: size,
-                share,
-            })
-        });
+        let sizes = sets.sizes();
+        let suspicious =
+            sizes.filter_map(|(first, size)| SuspiciousCluster::of(first, size, documents));
         Self {
             suspicious: suspicious.collect(),
             left_out: pairs.left_out(),

@@ -3,6 +3,7 @@
 //! Reads whole lanes of a snapshot; imports `query` for bounds and scores.
 
 mod batch;
+mod cluster_questions;
 mod clusters;
 mod compare;
 mod estimate;
@@ -19,6 +20,10 @@ mod source;
 mod tests;
 mod verify;
 
+pub use cluster_questions::{GrownCluster, Representative};
+pub(crate) use cluster_questions::{
+    clusters_since, edges_of, in_clusters, path_between, representative, suspicious,
+};
 pub use clusters::{Clusters, SuspiciousCluster};
 pub use estimate::JoinEstimate;
 pub use missed_pairs::{FamilySums, MissedPairs};

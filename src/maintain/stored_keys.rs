@@ -16,6 +16,7 @@ fn has_numbers(table: &str) -> bool {
             | "sets"
             | "members"
             | "clusters"
+            | "feed"
             | "dead"
             | "equal"
             | "lanes"
@@ -41,7 +42,7 @@ pub(crate) fn row_check(table: &str, stored_key: &[u8], value: &[u8]) -> Result<
 }
 
 /// Returns the key as a number, if the keys of the table are numbers.
-fn number(table: &str, stored: &[u8]) -> Option<u64> {
+pub(crate) fn number(table: &str, stored: &[u8]) -> Option<u64> {
     let bytes: [u8; 8] = stored.try_into().ok()?;
     has_numbers(table).then_some(u64::from_le_bytes(bytes))
 }

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use crate::engine::folder_of;
 use crate::engine::{
-    BANDS, CLUSTERS, DEAD, DOCUMENTS, EQUAL, EngineError, EngineResult, FILTERS, FOREST,
+    BANDS, CLUSTERS, DEAD, DOCUMENTS, EQUAL, EngineError, EngineResult, FEED, FILTERS, FOREST,
     FileOptions, KEYS, LANES, MEMBERS, META, PAYLOADS, PERMUTED, RUNS, ReadOnlyTable,
     ReadTransaction, ReadableTable, RedbFile, SETS, TableError, TemporaryFile, WriteTransaction,
     catch_panic, must_not_exist, overlay,
@@ -139,6 +139,7 @@ fn lay_out(engine: &RedbFile, context: &SharedContext) -> Result<()> {
             write.open_table(FOREST).engine()?;
             write.open_table(MEMBERS).engine()?;
             write.open_table(CLUSTERS).engine()?;
+            write.open_table(FEED).engine()?;
         }
         for blocks in [KEYS, BANDS, PERMUTED] {
             write.open_table(blocks).engine()?;

@@ -35,6 +35,7 @@ macro_rules! dereferences_to_list {
 
 mod certainty;
 mod check_report;
+mod cluster_change;
 mod document;
 mod filter;
 mod matches;
@@ -47,6 +48,7 @@ pub(crate) use crate::id::DocumentId;
 pub use certainty::Certainty;
 pub(crate) use certainty::CertaintyBasis;
 pub use check_report::{CheckReport, Problem};
+pub use cluster_change::{ClusterChange, ClusterEvent};
 pub use document::{Document, Record, StoredDocument, key_text};
 pub(crate) use document::{KEY_LIMIT_BYTES, PAYLOAD_LIMIT_BYTES};
 pub use filter::Filter;

@@ -7,8 +7,8 @@ use std::thread::scope;
 use std::time::{Duration, Instant};
 
 use crate::clusters::{
-    Reconnection, Relinking, WrittenClusters, check_kept, cluster_bounds, enter, near_components,
-    note_entered,
+    ClusterLog, Reconnection, Relinking, WrittenClusters, check_kept, cluster_bounds, enter,
+    near_components, note_entered,
 };
 use crate::engine::{
     DEAD, DOCUMENTS, EQUAL, EngineResult, META, PAYLOADS, PageFinder, PanicSafe, ReadableTable,
@@ -54,6 +54,8 @@ pub(crate) struct Writer {
     /// The bounds of the clusters that the store keeps, if it keeps any.
     cluster_bounds: Option<ResolvedBounds>,
     full_buckets: RefCell<FullBuckets>,
+    /// The changes of clusters, which the commit writes.
+    cluster_log: RefCell<ClusterLog>,
     has_changes: bool,
     /// Number of documents whose rows were taken out of pages or moved to others.
     removed_rows: u64,
@@ -114,6 +116,7 @@ impl Writer {
             deleted: TombstoneDelta::new(latest.deleted.clone()),
             cluster_bounds: cluster_bounds(&store.context.schema)?,
             full_buckets: RefCell::new(full_buckets.unwrap_or_default()),
+            cluster_log: RefCell::new(ClusterLog::new(store.context.options.kept_changes)),
             has_changes: false,
             removed_rows: 0,
             unflushed_kept: kept_lane.map_or(0, |lane| latest.memtable.lane_postings(lane)),
@@ -129,8 +132,15 @@ impl Writer {
 
     /// Returns the transaction of the engine, for another to commit.
     pub(crate) fn release(mut self) -> Result<WriteTransaction> {
+        self.write_feed()?;
         let write = self.write.take();
         write.or_bug("an engine transaction that has not ended")
+    }
+
+    /// Writes how this transaction has changed clusters.
+    fn write_feed(&mut self) -> Result<()> {
+        let write = open_write(self.write.as_ref())?;
+        self.cluster_log.get_mut().write(write, self.state.commit)
     }
 
     pub(crate) fn view(&self) -> &dyn ReadView {
@@ -179,7 +189,7 @@ impl Writer {
         let near = match &self.cluster_bounds {
             Some(bounds) => {
                 let full = &mut self.full_buckets.borrow_mut();
-                near_components(self, bounds, self.write()?, full, signature)?
+                near_components(self, bounds, || self.clusters(), full, signature)?
             }
             None => Vec::new(),
         };
@@ -237,7 +247,7 @@ impl Writer {
             let cluster = match near {
                 [] => None,
                 near => {
-                    let tables = &mut WrittenClusters::open(self.write()?)?;
+                    let tables = &mut self.clusters()?;
                     enter(tables, full, &self.store.context.schema, id, near)?
                 }
             };
@@ -304,7 +314,7 @@ impl Writer {
         self.has_changes = true;
         self.counters.deleted.add(1);
         if let Some(bounds) = &self.cluster_bounds {
-            let mut tables = WrittenClusters::open(self.write()?)?;
+            let mut tables = self.clusters()?;
             let full = &mut self.full_buckets.borrow_mut();
             Reconnection::new(self, bounds).leave(&mut tables, full, id)?;
         }
@@ -338,8 +348,13 @@ impl Writer {
     /// [`Error::InvalidParameter`] if the store keeps no clusters.
     pub(super) fn cluster_of(&self, id: u64) -> Result<Option<ClusterId>> {
         check_kept(&self.store.context.schema)?;
-        let found = WrittenClusters::open(self.write()?)?.cluster_of(id)?;
+        let found = self.clusters()?.cluster_of(id)?;
         Ok(found.map(|(id, _)| ClusterId::new(id)))
+    }
+
+    /// Opens the tables of clusters. Their changes are noted for the feed.
+    fn clusters(&self) -> Result<WrittenClusters<'_>> {
+        WrittenClusters::open(self.write()?, &self.cluster_log)
     }
 
     /// Returns the next ids from one on of documents that have rows in the table.
@@ -354,7 +369,7 @@ impl Writer {
         let Some(bounds) = &self.cluster_bounds else {
             return Ok(());
         };
-        let mut relinking = Relinking::begin(self, bounds, self.write()?)?;
+        let mut relinking = Relinking::begin(self, bounds, self.write()?, &self.cluster_log)?;
         let (mut done, total) = (0, self.state.documents);
         let mut ids = self.ids_from(0)?;
         while let Some(last) = ids.last().copied() {
@@ -516,6 +531,7 @@ impl Writer {
         self.check_conservation()?;
         self.state.commit = self.state.next_commit()?;
         self.state.deleted_documents = self.deleted.set.len();
+        self.write_feed()?;
         let mut meta = self.write()?.open_table(META).engine()?;
         let row = header::encode_meta(header::STATE, &self.state)?;
         meta.insert(header::STATE, row.as_slice()).engine()?;

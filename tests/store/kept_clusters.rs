@@ -6,17 +6,19 @@ use std::path::Path;
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 use resemblance::schema::{ClusterBounds, Linkage, Rebanding};
 use resemblance::{
-    ClusterId, Document, DocumentId, EvictPolicy, MinHash, Schema, Signature, SimHash, Store,
-    StoreOptions,
+    ClusterEvent, ClusterId, Document, DocumentId, EvictPolicy, MinHash, Representative, Schema,
+    Signature, SimHash, Store, StoreOptions,
 };
 
 use crate::common::engine::database;
+use crate::common::oracle::Model;
 use crate::common::sample::trials;
-use crate::common::{Place, append_all, check_clean, refused, remove_all};
+use crate::common::{Place, Random, append_all, check_clean, refused, remove_all};
 
 const FOREST: TableDefinition<'static, &[u8; 16], &[u8]> = TableDefinition::new("forest");
 const MEMBERS: TableDefinition<'static, u64, &[u8]> = TableDefinition::new("members");
 const CLUSTERS: TableDefinition<'static, u64, &[u8]> = TableDefinition::new("clusters");
+const FEED: TableDefinition<'static, u64, &[u8]> = TableDefinition::new("feed");
 
 fn schema() -> Schema {
     let builder = Schema::builder().simhash(SimHash::bits64().max_distance(3));
@@ -48,7 +50,7 @@ fn kept_clusters_damage_is_found() {
         drop(rows);
         write.commit().unwrap();
     }
-    let damages: [(&str, Damage); 5] = [
+    let damages: [(&str, Damage); 7] = [
         ("in the other direction", |it| {
             without(it, FOREST, &key(0, 1))
         }),
@@ -58,6 +60,13 @@ fn kept_clusters_damage_is_found() {
         }),
         ("expected one for its edges", |it| without(it, MEMBERS, 2)),
         ("found it in cluster None", |it| without(it, CLUSTERS, 0)),
+        ("found changes from 3 on", |it| {
+            // The first two joined in one commit, and the others one by one.
+            without(it, FEED, 2);
+        }),
+        ("document 4 is in cluster None, expected Some(0)", |it| {
+            without(it, MEMBERS, 4);
+        }),
         ("found checksum", |it| {
             // A row under another key has the wrong checksum.
             let write = it.begin_write().unwrap();
@@ -72,7 +81,11 @@ fn kept_clusters_damage_is_found() {
     for (expected, damage) in damages {
         let place = Place::new();
         let store = Store::create(place.store(), schema()).unwrap();
-        append_all(&store, (0..5).map(on_line));
+        for place in 0..5 {
+            store
+                .insert(Document::without_key(), &on_line(place))
+                .unwrap();
+        }
         drop(store);
         check_clean(&place.store());
         damage(&database(place.store()));
@@ -375,4 +388,231 @@ fn kept_clusters_of_identical_documents_have_no_hub() {
         assert_eq!(edges.len(), 1_040);
         assert!(edges.values().all(|edges| *edges <= 8), "{edges:?}");
     }
+}
+
+/// Whoever reads what is kept of the feed again and again misses nothing, and is told when something
+/// is gone; also if one transaction makes more changes than are kept.
+#[test]
+fn cluster_changes_are_kept_in_a_number() {
+    let options = StoreOptions::new().kept_changes(1_000);
+    let store = options.create_in_memory(schema()).unwrap();
+    let mut random = Random(5);
+    let (mut position, mut clusters) = (0, BTreeMap::new());
+    let mut missed = 0;
+    for documents in [1, 1, 1, 20, 300, 5, 900, 2_500, 1, 1, 700, 700, 40] {
+        let signatures = (0..documents).map(|_| on_line(random.below(9) as u32 * 3));
+        append_all(&store, signatures);
+        let snapshot = store.snapshot().unwrap();
+        let end = snapshot.cluster_position().unwrap();
+        if let Ok(changes) = snapshot.cluster_changes(position) {
+            for change in changes {
+                let change = change.unwrap();
+                let ClusterEvent::Joined { document } = change.event else {
+                    panic!("{change:?}");
+                };
+                clusters.insert(document, change.cluster);
+            }
+        } else {
+            missed += 1;
+            assert!(end - position > 1_000);
+            refused(snapshot.cluster_changes(position), "since");
+            for (id, _) in snapshot.largest_clusters(usize::MAX).unwrap() {
+                let members = snapshot.members(id).unwrap();
+                clusters.extend(members.into_iter().map(|member| (member, id)));
+            }
+        }
+        position = end;
+        refused(snapshot.cluster_changes(end + 1), "since");
+        let kept = (0..=end)
+            .rev()
+            .take_while(|at| snapshot.cluster_changes(*at).is_ok())
+            .count();
+        assert!(
+            kept as u64 > end.min(1_000) && kept < 1_600,
+            "{kept} of {end}"
+        );
+        for (document, cluster) in &clusters {
+            assert_eq!(snapshot.cluster_of_id(*document).unwrap(), Some(*cluster));
+        }
+        let members = snapshot.largest_clusters(usize::MAX).unwrap();
+        let members: u64 = members.iter().map(|(_, members)| members).sum();
+        assert_eq!(clusters.len() as u64, members);
+        assert!(snapshot.check().run().unwrap().is_clean());
+    }
+    assert_eq!(missed, 1);
+}
+
+/// Two handles write in turns, and a reader follows both.
+#[test]
+fn cluster_changes_of_several_writers_are_one_feed() {
+    let place = Place::new();
+    let shared = StoreOptions::new().shared_writers(true);
+    let writers = [
+        shared.create(place.store(), schema()).unwrap(),
+        Store::open(place.store()).unwrap(),
+    ];
+    let reader = Store::open_read_only(place.store()).unwrap();
+    let mut position = 0;
+    let mut random = Random(3);
+    for step in 0..200_u64 {
+        let writer = &writers[random.below(2) as usize];
+        match random.below(4) {
+            0 => _ = writer.remove(random.below(step + 1).to_string()).unwrap(),
+            _ => {
+                _ = writer
+                    .upsert(&*step.to_string(), &on_line(random.below(32) as u32))
+                    .unwrap()
+            }
+        }
+        let snapshot = reader.snapshot().unwrap();
+        let mut changes = snapshot.cluster_changes(position).unwrap();
+        assert!(
+            changes
+                .by_ref()
+                .all(|change| change.unwrap().commit == snapshot.commits())
+        );
+        position = changes.position();
+        let replayed: Vec<(u64, u64)> = Model::replay(&snapshot)
+            .iter()
+            .map(|(id, members)| (*id, members.len() as u64))
+            .collect();
+        let mut kept = snapshot.largest_clusters(usize::MAX).unwrap();
+        kept.sort_unstable();
+        assert!(
+            kept.iter()
+                .map(|(id, members)| (id.get(), *members))
+                .eq(replayed)
+        );
+    }
+}
+
+/// Edges, paths and representatives against brute force.
+#[test]
+fn questions_about_kept_clusters_have_the_answers_of_brute_force() {
+    let store = Store::in_memory(schema()).unwrap();
+    let mut random = Random(11);
+    let mut transaction = store.begin_write().unwrap();
+    let mut stamps = Vec::new();
+    for number in 0..120_u64 {
+        stamps.push(random.below(1_000));
+        let document = Document::without_key().stamp(stamps[number as usize]);
+        transaction
+            .insert(document, &on_line(random.below(32) as u32))
+            .unwrap();
+    }
+    transaction.commit().unwrap();
+    remove_all(&store, (0..120).filter(|id| id % 7 == 2));
+    let snapshot = store.snapshot().unwrap();
+    let distance = |a: DocumentId, b: DocumentId| {
+        let fingerprint = |id| {
+            snapshot
+                .get_id(id)
+                .unwrap()
+                .unwrap()
+                .signature()
+                .simhash()
+                .unwrap()
+        };
+        (fingerprint(a) ^ fingerprint(b)).count_ones()
+    };
+    let mut grown = Vec::new();
+    let clusters = snapshot.largest_clusters(usize::MAX).unwrap();
+    assert!(clusters.len() > 1, "{clusters:?}");
+    for (cluster, documents) in clusters {
+        let members = snapshot.members(cluster).unwrap();
+        let edges = snapshot.cluster_edges(cluster).unwrap();
+        assert_eq!(edges.len(), members.len() - 1);
+        for edge in &edges {
+            assert!(edge.a < edge.b && members.contains(&edge.a) && members.contains(&edge.b));
+            assert_eq!(edge.distance, Some(distance(edge.a, edge.b)));
+            assert!(edge.distance <= Some(3) && edge.similarity.is_none());
+        }
+        for to in &members {
+            let path = snapshot.cluster_path(members[0], *to).unwrap().unwrap();
+            let mut at = members[0];
+            for edge in path {
+                assert!(edges.contains(&edge));
+                at = if edge.a == at { edge.b } else { edge.a };
+            }
+            assert_eq!(at, *to);
+        }
+        let rule = |rule| snapshot.representative(cluster, rule).unwrap().unwrap();
+        assert_eq!(rule(Representative::First), members[0]);
+        let stamp = |id: &DocumentId| stamps[id.get() as usize];
+        let latest = members.iter().rev().max_by_key(|id| stamp(id)).unwrap();
+        assert_eq!(rule(Representative::Latest), *latest);
+        let apart = |id: &DocumentId| {
+            members
+                .iter()
+                .map(|other| distance(*id, *other))
+                .sum::<u32>()
+        };
+        if members.len() <= 64 {
+            assert_eq!(
+                rule(Representative::Medoid),
+                *members.iter().min_by_key(|id| apart(id)).unwrap()
+            );
+        }
+        refused(
+            snapshot.representative(cluster, Representative::Longest),
+            "representative",
+        );
+        let new_documents = members.iter().filter(|id| stamp(id) >= 950).count() as u64;
+        if new_documents > 0 {
+            grown.push((cluster, documents, new_documents, stamp(latest)));
+        }
+    }
+    grown.sort_by_key(|(cluster, .., latest)| std::cmp::Reverse((*latest, *cluster)));
+    let found = snapshot.clusters_since(950, 100).unwrap();
+    let found = found
+        .iter()
+        .map(|it| (it.cluster, it.documents, it.new_documents, it.latest));
+    assert!(found.eq(grown));
+    assert_eq!(snapshot.clusters_since(950, 1).unwrap().len(), 1);
+    let [first, last] = [0, 119].map(DocumentId::new);
+    assert_eq!(
+        snapshot.cluster_path(first, DocumentId::new(2)).unwrap(),
+        None
+    );
+    assert_eq!(
+        snapshot
+            .cluster_path(last, last)
+            .unwrap()
+            .map(|path| path.len()),
+        Some(0)
+    );
+    assert!(
+        snapshot
+            .cluster_edges(ClusterId::new(1_000))
+            .unwrap()
+            .is_empty()
+    );
+    assert_eq!(
+        snapshot
+            .representative(ClusterId::new(1_000), Representative::First)
+            .unwrap(),
+        None
+    );
+}
+
+#[test]
+fn kept_clusters_that_are_too_large_are_named() {
+    let store = Store::in_memory(schema()).unwrap();
+    append_all(&store, (0..999).map(|_| on_line(0)));
+    assert!(
+        store
+            .snapshot()
+            .unwrap()
+            .suspicious_clusters()
+            .unwrap()
+            .is_empty()
+    );
+    append_all(&store, [on_line(0), on_line(20)]);
+    remove_all(&store, [0]);
+    append_all(&store, [on_line(0)]);
+    let found = store.snapshot().unwrap().suspicious_clusters().unwrap();
+    assert_eq!(found.len(), 1);
+    assert_eq!((found[0].first.get(), found[0].documents), (1, 1_000));
+    let clusters = store.snapshot().unwrap().clusters().run().unwrap();
+    assert_eq!(clusters.suspicious(), found);
 }

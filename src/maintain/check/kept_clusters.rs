@@ -1,16 +1,20 @@
 //! Checks invariant 11: the clusters that a store keeps are the components of its forest, whose
-//! edges connect live documents within the bounds, and have the form of their linkage.
+//! edges connect live documents within the bounds and have the form of their linkage, and its feed
+//! has led to them.
 
 use std::collections::HashMap;
 
 use crate::clusters::{DisjointSets, ReadClusters, cluster_bounds};
-use crate::engine::{EngineResult, ReadableTable};
+use crate::engine::{EngineResult, FEED, ReadableTable};
 use crate::error::Result;
-use crate::format::{ClusterRow, KeptCluster, Link, decode_member, edge_key, split_edge_key};
+use crate::format::{
+    ClusterRow, KeptCluster, Link, decode_feed, decode_member, edge_key, split_edge_key,
+};
+use crate::id::{ClusterId, DocumentId};
 use crate::query::{ResolvedBounds, Scorer};
 use crate::read::SnapshotView;
 use crate::state::Tombstones;
-use crate::types::{CheckReport, Phase, Watch};
+use crate::types::{CheckReport, ClusterEvent, Phase, Watch};
 use resemblance_sketch::schema::Linkage;
 
 /// The number of members of a complete cluster with which each is compared.
@@ -41,7 +45,8 @@ pub(super) fn check_clusters(
     };
     check.forest(watch)?;
     check.members()?;
-    check.clusters()
+    check.clusters()?;
+    check.feed()
 }
 
 struct ClusterCheck<'a> {
@@ -250,6 +255,66 @@ impl ClusterCheck<'_> {
             }
         }
         Ok(true)
+    }
+
+    /// Checks that the rows of the feed follow each other, and that its last changes have led to
+    /// what the tables have.
+    fn feed(&mut self) -> Result<()> {
+        let feed = self
+            .snapshot
+            .inner
+            .tables()?
+            .read
+            .open_table(FEED)
+            .engine()?;
+        let (mut end, mut is_whole) = (None, true);
+        let mut last = HashMap::new();
+        for entry in feed.iter().engine()? {
+            let (key, row) = entry.engine()?;
+            let first = key.value();
+            if end.is_some_and(|end| end != first) {
+                is_whole = false;
+                let detail = format!("found changes from {first} on, expected {end:?}");
+                self.report.add(11, "table feed", detail);
+            }
+            let changes = decode_feed(first, row.value());
+            end = changes
+                .as_ref()
+                .ok()
+                .map(|all| all.last().map_or(first, |last| last.position));
+            is_whole &= changes.is_ok();
+            for change in changes.iter().flatten() {
+                match change.event {
+                    ClusterEvent::Joined { document } => {
+                        last.insert(document, Some(change.cluster))
+                    }
+                    ClusterEvent::Left { document } => last.insert(document, None),
+                    _ => continue,
+                };
+            }
+            self.report.note(11, changes.map(drop))?;
+        }
+        // Damage can hide later changes.
+        for (document, cluster) in last.into_iter().filter(|_| is_whole) {
+            let checked = self.is_in(document, cluster);
+            self.report.note(11, checked)?;
+        }
+        Ok(())
+    }
+
+    /// Checks that a document is in the cluster that another has become.
+    fn is_in(&mut self, document: DocumentId, cluster: Option<ClusterId>) -> Result<()> {
+        let found = self.tables.cluster_of(document.get())?.map(|(id, _)| id);
+        let expected = match cluster {
+            Some(id) => self.tables.resolve(id.get())?.map(|(id, _)| id),
+            None => None,
+        };
+        if found != expected {
+            let detail =
+                format!("document {document} is in cluster {found:?}, expected {expected:?}");
+            self.report.add(11, "table feed", detail);
+        }
+        Ok(())
     }
 
     /// Checks that each document with an edge is in a cluster.

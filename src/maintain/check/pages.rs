@@ -57,7 +57,7 @@ pub(super) fn check_pages(
 fn invariant_of(table: &str) -> Option<u8> {
     match table {
         "meta" | "documents" | "payloads" | "sets" | "lanes" | "runs" | "dead" | "equal"
-        | "filters" | "forest" | "members" | "clusters" => Some(2),
+        | "filters" | "forest" | "members" | "clusters" | "feed" => Some(2),
         "keys" | "bands" | "permuted" => Some(7),
         _ => None,
     }

@@ -229,6 +229,7 @@ fn fill(build: &mut BulkBuild<'_>, old: &mut DamagedStore, watch: &mut Watch<'_>
     }
     // Ids are never reused, as far as the file records which ones were used.
     build.skip_to(old.next_id().unwrap_or(0));
+    build.begin_feed_after(old.feed_position)?;
     watch.report(Phase::ReadingDocuments, documents, total)?;
     Ok(documents)
 }

@@ -4,14 +4,16 @@ use std::path::Path;
 
 use crate::engine::{CLUSTERS, Commit, MEMBERS, RowTable, TableHandle, Tree, open_commit};
 use crate::error::{Error, Result};
-use crate::format::{DOCUMENTS, DocumentRow, PAYLOADS, SETS, Shape, decode_payload, decode_set};
-use crate::maintain::repair::damaged_rows::ReadRow;
+use crate::format::{
+    DOCUMENTS, DocumentRow, FEED, PAYLOADS, SETS, Shape, decode_payload, decode_set,
+};
+use crate::maintain::repair::damaged_rows::{ReadRow, each_row};
 use crate::maintain::repair::loss_report::LossReport;
 use crate::maintain::repair::meta::MetaRows;
 use crate::maintain::repair::page_scan::scan;
 use crate::maintain::repair::row_source::{RowSource, RowVersions};
 use crate::maintain::repair::tombstones::RemainingTombstones;
-use crate::maintain::stored_keys::{problem_of, problem_of_head, row_check};
+use crate::maintain::stored_keys::{number, problem_of, problem_of_head, row_check};
 use crate::options::StoreOptions;
 use crate::state::shape_of;
 use crate::types::{Document, Watch};
@@ -41,6 +43,8 @@ pub(super) struct DamagedStore {
     shape: Shape,
     recipe: RecipeMark,
     next_id: Option<u64>,
+    /// The greatest position of the feed of clusters that can be read.
+    pub(super) feed_position: u64,
     pub(super) losses: LossReport,
     /// Number of documents that there were, if that can be read.
     pub(super) expected: Option<u64>,
@@ -60,9 +64,8 @@ impl DamagedStore {
     ) -> Result<Self> {
         let commit = open_commit(path, &options.file_options(), scans)?;
         let mut losses = LossReport::default();
-        losses
-            .damage
-            .extend(commit.head.iter().map(problem_of_head));
+        let of_head = commit.head.iter().map(problem_of_head);
+        losses.damage.extend(of_head);
         let mut table_pages = Vec::new();
         let tables = commit.our_tables(&mut table_pages);
         let damaged = table_pages
@@ -81,7 +84,6 @@ impl DamagedStore {
         if let Some(found) = &found {
             meta.complete(&found.meta);
         }
-        let has_own_schema = meta.schema.is_some();
         let schema = meta.usable_schema(given)?;
         let mut deleted =
             RemainingTombstones::read(&commit, table("dead"), meta.state.as_ref(), &mut losses);
@@ -113,9 +115,10 @@ impl DamagedStore {
             recipe: schema.sketcher().recipe_mark(),
             schema,
             next_id: meta.state.map(|state| state.next_id),
+            feed_position: last_position(&commit, table(FEED), &mut losses),
             losses,
             expected: meta.state.map(|state| state.documents),
-            has_own_schema,
+            has_own_schema: meta.schema.is_some(),
             commit,
         })
     }
@@ -250,6 +253,19 @@ fn cluster_sources(
         };
         (rows, source)
     })
+}
+
+/// Returns the greatest position of a feed that can be read, 0 if there is none.
+fn last_position(commit: &Commit, feed: Option<&Tree>, losses: &mut LossReport) -> u64 {
+    let mut last = 0;
+    let take = |key: &[u8], row: Result<&[u8]>| {
+        let first = number(FEED, key).filter(|_| row.is_ok());
+        last = last.max(first.unwrap_or(0));
+    };
+    if let Some(feed) = feed {
+        each_row(commit, feed, losses, take, |_| {});
+    }
+    last
 }
 
 /// Returns the reason why a row cannot be used.

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use resemblance::schema::Linkage;
-use resemblance::{ClusterId, DocumentId, Signature, Snapshot};
+use resemblance::{ClusterEvent, ClusterId, DocumentId, Signature, Snapshot};
 
 use super::{Model, components};
 use crate::common::question::Question;
@@ -313,6 +313,13 @@ impl Model {
         sizes.sort_by_key(|(id, size)| (Reverse(*size), *id));
         sizes.truncate(5);
         assert_eq!(snapshot.largest_clusters(5).unwrap(), sizes);
+        let replayed = Self::replay(snapshot);
+        let kept = self.kept.members.iter();
+        assert!(
+            replayed
+                .iter()
+                .eq(kept.filter(|(_, members)| !members.is_empty()))
+        );
         if self.linkage() != Linkage::Single {
             return;
         }
@@ -328,5 +335,53 @@ impl Model {
         let mut kept: Vec<Vec<u64>> = kept.map(|it| it.iter().copied().collect()).collect();
         kept.sort_unstable();
         assert_eq!(clusters, kept);
+    }
+
+    /// The clusters to which the whole feed of a snapshot leads.
+    pub(crate) fn replay(snapshot: &Snapshot) -> BTreeMap<u64, BTreeSet<u64>> {
+        // A feed that has begun again does so at a multiple of 2^32.
+        let mut begins = (0..1_000).map(|begin| snapshot.cluster_changes(begin << 32));
+        let changes = begins.find_map(Result::ok).unwrap();
+        let (mut clusters, mut of) = (BTreeMap::<u64, BTreeSet<u64>>::new(), BTreeMap::new());
+        let (mut position, mut commit, mut ended) = (changes.position(), 0, BTreeSet::new());
+        for change in changes {
+            let change = change.unwrap();
+            assert_eq!(change.position, position + 1);
+            assert!((commit..=snapshot.commits()).contains(&change.commit));
+            (position, commit) = (change.position, change.commit);
+            let id = change.cluster.get();
+            assert!(!ended.contains(&id), "{change:?}");
+            match change.event {
+                ClusterEvent::Joined { document } => {
+                    let before = of.insert(document.get(), id);
+                    assert_ne!(before, Some(id), "{change:?}");
+                    if let Some(members) = before.and_then(|id| clusters.get_mut(&id)) {
+                        assert!(members.remove(&document.get()));
+                    }
+                    clusters.entry(id).or_default().insert(document.get());
+                }
+                ClusterEvent::Left { document } => {
+                    assert_eq!(of.remove(&document.get()), Some(id), "{change:?}");
+                    clusters.get_mut(&id).unwrap().remove(&document.get());
+                }
+                ClusterEvent::United { into } => {
+                    let members = clusters.remove(&id).unwrap();
+                    members
+                        .iter()
+                        .for_each(|member| _ = of.insert(*member, into.get()));
+                    clusters.get_mut(&into.get()).unwrap().extend(members);
+                    ended.insert(id);
+                }
+                ClusterEvent::SplitFrom { from } => {
+                    assert!(clusters.contains_key(&from.get()) && !clusters.contains_key(&id));
+                }
+                ClusterEvent::Ended => {
+                    assert_eq!(clusters.remove(&id), Some(BTreeSet::new()), "{change:?}");
+                    ended.insert(id);
+                }
+            }
+        }
+        assert_eq!(snapshot.cluster_position().unwrap(), position);
+        clusters
     }
 }

@@ -50,6 +50,19 @@ impl<'a> Bytes<'a> {
         u64::from_le_bytes(self.take(8).try_into().unwrap())
     }
 
+    /// The number of section 2.12.
+    pub(crate) fn varint(&mut self) -> u64 {
+        let mut number = 0;
+        for shift in (0..64).step_by(7) {
+            let byte = self.u8();
+            number |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return number;
+            }
+        }
+        panic!("found a number of more than ten bytes")
+    }
+
     /// The option of the metadata encoding.
     pub(crate) fn option<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> Option<T> {
         match self.u8() {

@@ -1,4 +1,4 @@
-//! Section 2.11: the clusters that a store keeps.
+//! Sections 2.11 and 2.12: the clusters that a store keeps, and their changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,6 +34,40 @@ fn edges(tables: &Tables) -> BTreeSet<(u64, u64)> {
         edges.insert((a.min(b), a.max(b)));
     }
     edges
+}
+
+/// Reads all changes, and returns the clusters with members to which they lead.
+fn replay(tables: &Tables) -> BTreeMap<u64, BTreeSet<u64>> {
+    let mut of = BTreeMap::new();
+    let mut next = None;
+    for (key, value) in &tables["feed"] {
+        let mut bytes = Bytes::open("feed", key, value);
+        let (first, _commit) = (number(key), bytes.u64());
+        assert!(next.is_none_or(|next| next == first));
+        let mut changes = 0;
+        while !bytes.rest().is_empty() {
+            changes += 1;
+            let (kind, cluster) = (bytes.u8(), bytes.varint());
+            match kind {
+                0 => _ = of.insert(bytes.varint(), cluster),
+                1 => assert_eq!(of.remove(&bytes.varint()), Some(cluster)),
+                2 => {
+                    let into = bytes.varint();
+                    of.values_mut()
+                        .filter(|it| **it == cluster)
+                        .for_each(|it| *it = into);
+                }
+                3 => assert_ne!(bytes.varint(), cluster),
+                kind => assert_eq!(kind, 4),
+            }
+        }
+        next = Some(first + changes);
+    }
+    let mut members: BTreeMap<u64, BTreeSet<u64>> = BTreeMap::new();
+    for (document, cluster) in of {
+        members.entry(cluster).or_default().insert(document);
+    }
+    members
 }
 
 /// Reads the members of each cluster that has any; checks that its edges are a tree, of the form that
@@ -99,5 +133,6 @@ pub(crate) fn read_clusters(tables: &Tables, linkage: u32) -> BTreeMap<u64, BTre
     }
     let of_trees: usize = members.values().map(|members| members.len() - 1).sum();
     assert_eq!(edges.len(), of_trees);
+    assert_eq!(replay(tables), members);
     members
 }

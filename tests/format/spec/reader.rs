@@ -54,6 +54,7 @@ pub(crate) fn read_tables(path: &Path) -> Tables {
         read_table!("forest", &[u8; 16], |key| key.to_vec());
         read_table!("members", u64, |key| key.to_be_bytes().to_vec());
         read_table!("clusters", u64, |key| key.to_be_bytes().to_vec());
+        read_table!("feed", u64, |key| key.to_be_bytes().to_vec());
     }
     assert_eq!(read.list_tables().unwrap().count(), tables.len());
     tables

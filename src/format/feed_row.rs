@@ -1,0 +1,147 @@
+//! Rows of the table `feed`: changes of the clusters that a store keeps.
+
+use crate::error::Result;
+use crate::format::bits::take;
+use crate::format::checksum::{self, unknown_layout};
+use crate::id::{ClusterId, DocumentId};
+use crate::types::{ClusterChange, ClusterEvent};
+
+pub(crate) const FEED: &str = "feed";
+
+/// Bytes of changes from which a row is full: with its key it then fits a page.
+const FULL_BYTES: usize = 3_900;
+
+const JOINED: u8 = 0;
+const LEFT: u8 = 1;
+const UNITED: u8 = 2;
+const SPLIT_FROM: u8 = 3;
+const ENDED: u8 = 4;
+
+/// Changes of one commit, in their order.
+#[derive(Debug, Default)]
+pub(crate) struct FeedRow {
+    pub(crate) changes: u64,
+    bytes: Vec<u8>,
+}
+
+impl FeedRow {
+    pub(crate) fn push(&mut self, cluster: ClusterId, event: ClusterEvent) {
+        let (kind, number) = match event {
+            ClusterEvent::Joined { document } => (JOINED, Some(document.get())),
+            ClusterEvent::Left { document } => (LEFT, Some(document.get())),
+            ClusterEvent::United { into } => (UNITED, Some(into.get())),
+            ClusterEvent::SplitFrom { from } => (SPLIT_FROM, Some(from.get())),
+            ClusterEvent::Ended => (ENDED, None),
+        };
+        self.changes += 1;
+        self.bytes.push(kind);
+        for mut number in [Some(cluster.get()), number].into_iter().flatten() {
+            while number > 0x7f {
+                self.bytes.push(number as u8 | 0x80);
+                number >>= 7;
+            }
+            self.bytes.push(number as u8);
+        }
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.bytes.len() >= FULL_BYTES
+    }
+
+    /// Encodes the changes of a commit; `first` changes were made before them.
+    pub(crate) fn encode(&self, first: u64, commit: u64) -> Vec<u8> {
+        let mut bytes = commit.to_le_bytes().to_vec();
+        bytes.extend(&self.bytes);
+        checksum::seal(FEED, &first.to_be_bytes(), &mut bytes);
+        bytes
+    }
+}
+
+/// Decodes the changes of a row.
+pub(crate) fn decode_feed(first: u64, row: &[u8]) -> Result<Vec<ClusterChange>> {
+    let key = first.to_be_bytes();
+    let mut bytes = checksum::open(FEED, &key, row)?;
+    let changes = |bytes: &mut &[u8]| {
+        let commit = u64::from_le_bytes(take(bytes)?);
+        let mut changes = Vec::new();
+        while !bytes.is_empty() {
+            let [kind] = take(bytes)?;
+            let cluster = ClusterId::new(varint(bytes)?);
+            let event = match kind {
+                JOINED => ClusterEvent::Joined {
+                    document: DocumentId::new(varint(bytes)?),
+                },
+                LEFT => ClusterEvent::Left {
+                    document: DocumentId::new(varint(bytes)?),
+                },
+                UNITED => ClusterEvent::United {
+                    into: ClusterId::new(varint(bytes)?),
+                },
+                SPLIT_FROM => ClusterEvent::SplitFrom {
+                    from: ClusterId::new(varint(bytes)?),
+                },
+                ENDED => ClusterEvent::Ended,
+                _ => return None,
+            };
+            changes.push(ClusterChange {
+                position: first.checked_add(changes.len() as u64 + 1)?,
+                commit,
+                cluster,
+                event,
+            });
+        }
+        Some(changes)
+    };
+    changes(&mut bytes).ok_or_else(|| unknown_layout(checksum::place(FEED, &key), row))
+}
+
+/// Takes a number of 7 bits a byte off the front, the lowest first.
+fn varint(bytes: &mut &[u8]) -> Option<u64> {
+    let mut number = 0_u64;
+    for shift in (0..u64::BITS).step_by(7) {
+        let [byte] = take(bytes)?;
+        let bits = u64::from(byte & 0x7f);
+        number |= bits.checked_mul(1 << shift)?;
+        if byte & 0x80 == 0 {
+            return Some(number);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn feed_rows_round_trip_and_report_damage() {
+        let document = DocumentId::new(u64::MAX);
+        let cluster = ClusterId::new(300);
+        let events = [
+            ClusterEvent::Joined { document },
+            ClusterEvent::Left { document },
+            ClusterEvent::United { into: cluster },
+            ClusterEvent::SplitFrom { from: cluster },
+            ClusterEvent::Ended,
+        ];
+        let mut row = FeedRow::default();
+        for event in events {
+            row.push(ClusterId::new(127), event);
+        }
+        let row = row.encode(10, 6);
+        let changes = decode_feed(10, &row).unwrap();
+        assert!(changes.iter().map(|it| it.event).eq(events));
+        assert!(changes.iter().map(|it| it.position).eq(11..16));
+        assert!(
+            changes
+                .iter()
+                .all(|it| it.commit == 6 && it.cluster.get() == 127)
+        );
+        checksum::assert_damage_is_named(&row, |row| decode_feed(10, row));
+        for bytes in [[5, 0, 0].as_slice(), &[0, 1], &[4], &[4, 0x80], &[0xff; 11]] {
+            let mut row = [&[0; 8], bytes].concat();
+            checksum::seal(FEED, &[0; 8], &mut row);
+            assert!(decode_feed(0, &row).is_err(), "{bytes:?}");
+        }
+    }
+}
