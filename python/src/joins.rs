@@ -75,7 +75,10 @@ pub(crate) struct Pair {
 }
 
 impl Pair {
-    fn new(pair: resemblance::Pair, keys: Option<&Snapshot>) -> resemblance::Result<Self> {
+    pub(crate) fn new(
+        pair: resemblance::Pair,
+        keys: Option<&Snapshot>,
+    ) -> resemblance::Result<Self> {
         let key = |id| match keys {
             Some(snapshot) => snapshot.key(id).map(|key| key.map(Key)),
             None => Ok(None),

@@ -15,6 +15,7 @@ mod exact;
 mod files;
 mod filter;
 mod joins;
+mod kept_clusters;
 mod keys;
 mod lease;
 mod maintain;
@@ -54,6 +55,7 @@ mod _native {
         files::CorpusFiles,
         filter::Filter,
         joins::{Cluster, Clusters, Pair, Pairs},
+        kept_clusters::{ClusterChange, ClusterChanges},
         keys::several,
         maintain::{check, compact, reband, repair},
         reads::Records,

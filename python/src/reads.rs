@@ -7,14 +7,14 @@ use std::sync::{Arc, Mutex};
 
 use pyo3::call::PyCallArgs;
 use pyo3::prelude::*;
-use resemblance::{ClusterId, Error, Nearest};
+use resemblance::{Error, Nearest};
 use resemblance_corpus::verification::{FeatureSets, verify_exact};
 
 use crate::answers::{Matches, Record};
 use crate::batches::{Batches, signature_of};
 use crate::errors::{OrRaise, file_error, invalid};
 use crate::filter::{Filter, Passing};
-use crate::joins::{Cluster, Clusters, Pairs, bounds, family};
+use crate::joins::{Clusters, Pairs, bounds, family};
 use crate::keys::{Key, optional_key};
 use crate::lease::{Lease, OpenFile};
 use crate::maintain::{check_report, stats_object};
@@ -81,7 +81,7 @@ fn answer<T>(verifier: Option<&Verifier>, result: PyResult<T>) -> PyResult<T> {
 
 impl Reads {
     /// Returns the snapshot that answers.
-    fn snapshot(&self, py: Python<'_>) -> PyResult<resemblance::Snapshot> {
+    pub(crate) fn snapshot(&self, py: Python<'_>) -> PyResult<resemblance::Snapshot> {
         match &self.source {
             Source::Snapshot(lease) => released(py, || lease.get()),
             Source::Store(handle) => {
@@ -91,7 +91,7 @@ impl Reads {
         }
     }
 
-    fn file(&self) -> &Arc<OpenFile> {
+    pub(crate) fn file(&self) -> &Arc<OpenFile> {
         match &self.source {
             Source::Snapshot(lease) => &lease.file,
             Source::Store(handle) => &handle.file,
@@ -340,32 +340,6 @@ impl Reads {
         let snapshot = self.snapshot(py)?;
         let position = released(py, || snapshot.position(name))?;
         Ok(position.map(Cow::Owned))
-    }
-
-    /// Returns the id of the cluster that the document with a key is in, or `None` if it is in none or there
-    /// is no such document. The schema must keep clusters.
-    fn cluster_of(&self, py: Python<'_>, key: Key) -> PyResult<Option<u64>> {
-        let snapshot = self.snapshot(py)?;
-        let found = released(py, || snapshot.cluster_of(&key.0))?;
-        Ok(found.map(ClusterId::get))
-    }
-
-    /// Returns the members of a cluster that the store keeps, by its id or a former one.
-    fn members(&self, py: Python<'_>, cluster: u64) -> PyResult<Cluster> {
-        let snapshot = self.snapshot(py)?;
-        let ids = released(py, || snapshot.members(ClusterId::new(cluster)))?;
-        Ok(Cluster::new(ids, Lease::new(self.file(), snapshot)))
-    }
-
-    /// Returns the ids and sizes of the largest clusters that the store keeps, the largest first.
-    #[pyo3(signature = (n=10))]
-    fn largest_clusters(&self, py: Python<'_>, n: usize) -> PyResult<Vec<(u64, u64)>> {
-        let snapshot = self.snapshot(py)?;
-        let found = released(py, || snapshot.largest_clusters(n))?;
-        Ok(found
-            .into_iter()
-            .map(|(id, size)| (id.get(), size))
-            .collect())
     }
 
     /// Returns the document with a key, or `None`. `store[key]` raises `KeyError` instead.

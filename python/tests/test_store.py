@@ -55,6 +55,39 @@ def test_clusters_are_kept(tmp_path: Path) -> None:
             plain.members(0)
 
 
+def test_clusters_change(tmp_path: Path) -> None:
+    schema = rs.Schema(text=rs.Text.words(2), minhash=rs.MinHash(64), exact=True, clusters=True)
+    with rs.Store.create(tmp_path / "news.rsm", schema) as store:
+        other = " ".join(reversed(TEXT.split()))
+        for key, text in [("a", TEXT), ("x", other), ("b", TEXT), ("y", other)]:
+            store.insert(key, text, stamp=ord(key))
+        changes = store.cluster_changes()
+        assert changes.position == 0
+        found = [(it.position, it.commit, it.cluster, it.event, it.key) for it in changes]
+        assert found == [
+            (1, 3, 0, "joined", "b"),
+            (2, 3, 0, "joined", "a"),
+            (3, 4, 1, "joined", "y"),
+            (4, 4, 1, "joined", "x"),
+        ]
+        assert changes.position == store.cluster_position() == 4
+        store.remove("a")
+        store.remove("b")
+        events = [(it.event, it.document, it.other, it.key) for it in store.cluster_changes(4)]
+        assert events == [("left", 0, None, None), ("left", 2, None, None), ("ended", None, None, None)]
+        assert "event='left'" in repr(next(store.cluster_changes(4))).replace('"', "'")
+        with pytest.raises(rs.InvalidParameterError, match="read all clusters again"):
+            store.cluster_changes(8)
+        assert store.clusters_since(ord("y")) == [(1, 2, 1, ord("y"))]
+        for rule, key in [("first", "x"), ("latest", "y"), ("longest", "x"), ("medoid", "x")]:
+            record = store.representative(1, rule)  # type: ignore[arg-type]
+            assert record is not None and record.key == key
+        assert store.representative(0) is None
+        assert [(it.key_a, it.key_b, it.similarity) for it in store.cluster_edges(1)] == [("x", "y", 1.0)]
+        assert store.cluster_path("y", "x") == store.cluster_edges(1)
+        assert store.cluster_path("x", "z") is None and store.suspicious_clusters() == []
+
+
 def test_the_verbs(store: rs.Store) -> None:
     assert store.insert("a", TEXT, payload=b"A", stamp=3) == 0
     new = store.insert_if_new("b", TEXT)
