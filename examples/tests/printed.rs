@@ -63,3 +63,44 @@ examples! {
     #[cfg(feature = "axum")]
     refuse_duplicates
 }
+
+/// The page shows the stories as the feed of the store tells them.
+#[test]
+fn stories() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("stories.html");
+    let output = Command::new(env!("CARGO_BIN_EXE_stories"))
+        .arg(&page)
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let printed = String::from_utf8(output.stdout).unwrap();
+    let counts: Vec<&str> = printed
+        .lines()
+        .filter_map(|line| line.split(' ').nth(2))
+        .collect();
+    assert_eq!(
+        counts,
+        ["1", "2", "3", "4", "3", "3", "4", "4", "drawn"],
+        "{printed}"
+    );
+    let page = std::fs::read_to_string(page).unwrap();
+    for expected in [
+        "united with story",
+        "split from story",
+        "class=\"united\"",
+        "class=\"gone\"",
+    ] {
+        assert!(page.contains(expected), "{expected}");
+    }
+    let articles = page.matches("<article>").count();
+    assert_eq!(
+        articles, 15,
+        "all but the one that stands alone and the one that was retracted"
+    );
+    assert!(!page.contains("http"), "it needs nothing from elsewhere");
+}
