@@ -249,7 +249,7 @@ fn advice(error: &io::Error) -> Option<&'static str> {
 }
 
 /// The library's names of what options set.
-const OPTIONS: [(&str, &str); 28] = [
+const OPTIONS: [(&str, &str); 29] = [
     ("text", "--words, --chars or --code"),
     ("minhash values", "--minhash"),
     ("banding", "--bands and --rows"),
@@ -277,6 +277,7 @@ const OPTIONS: [(&str, &str); 28] = [
     ("min_share", "--min-share"),
     ("exact", "--exact"),
     ("exact_bits", "--exact-bits"),
+    ("since", "--since"),
     ("sets_from", "--exact"),
 ];
 

@@ -18,8 +18,8 @@ pub(crate) const GROUPS: [(&str, &[&str]); 5] = [
     (
         "Stores",
         &[
-            "create", "build", "add", "query", "contain", "get", "list", "cluster", "remove",
-            "touch", "evict",
+            "create", "build", "add", "query", "contain", "get", "list", "cluster", "changes",
+            "remove", "touch", "evict",
         ],
     ),
     (

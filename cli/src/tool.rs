@@ -152,6 +152,7 @@ verbs! {
     Get get(GetArguments) |it| Some(&it.store);
     List list(ListArguments) |it| Some(&it.store);
     Cluster cluster(ClusterArguments) |it| Some(&it.store);
+    Changes changes(ChangesArguments) |it| Some(&it.store);
     Remove remove(RemoveArguments) |it| Some(&it.store);
     Touch touch(TouchArguments) |it| Some(&it.store);
     Evict evict(EvictArguments) |it| Some(&it.store);

@@ -43,7 +43,9 @@ pub(crate) use positions::BitList;
 pub(crate) use reported::{ReportedRow, document_key, read_report};
 pub(crate) use sampling::{SampleSource, read_sample, weighed, with_tf_idf};
 pub(crate) use shard::{JobContent, JobValue};
-pub(crate) use stores::{change_each, change_store, find_document, must_take_text, open_to_read};
+pub(crate) use stores::{
+    change_each, change_store, find_document, must_take_text, open_to_read, open_with_clusters,
+};
 pub(crate) use subject::Subject;
 pub(crate) use tally::{DocumentTally, ReadDocument, WorkedDocument};
 pub(crate) use texts::{

@@ -16,6 +16,17 @@ pub(crate) fn open_to_read(context: &Context, path: &Path) -> Result<Store> {
     Ok(store)
 }
 
+/// Opens a store that keeps clusters, to read it.
+pub(crate) fn open_with_clusters(context: &Context, path: &Path) -> Result<Store> {
+    let store = open_to_read(context, path)?;
+    if store.schema().clusters().is_some() {
+        return Ok(store);
+    }
+    let message = format!("{} keeps no clusters", path.display());
+    let advice = "create a store with --clusters, and import an export of this one into it";
+    Err(Failure::usage(message).with_note(advice))
+}
+
 /// Opens a store for writing, changes it, and closes it, which truncates a file that is longer than
 /// its contents. Waits for another process that has it, until a signal arrives.
 pub(crate) fn change_store<T>(

@@ -1,30 +1,33 @@
 //! The verb `cluster`.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
-use clap::{ArgGroup, Args};
+use clap::{ArgGroup, Args, ValueEnum};
 use resemblance::invariant::OrBug;
-use resemblance::{ClusterId, Snapshot};
+use resemblance::{ClusterId, DocumentId, Pair, Representative, Snapshot};
 
-use crate::failure::{Failure, Outcome, Result};
-use crate::options::{FormatOptions, parse_key};
-use crate::output::{Column, ColumnKind, Results, Value, escape};
-use crate::session::{Context, find_document, open_to_read};
+use crate::failure::{Outcome, Result};
+use crate::options::{FormatOptions, parse_age, parse_key, similarity_name};
+use crate::output::{Column, ColumnKind, Results, Value, escape, nearness_columns};
+use crate::session::{Context, find_document, open_with_clusters};
 
 /// Show a cluster that a store keeps
 ///
 /// The store must have been made with --clusters. A document without a near-duplicate is in no cluster. With a key or
 /// --id, the columns are cluster and key, one line for each member in the order of insertion; jsonl also has id. With
-/// --largest, they are cluster and documents.
+/// --edges and --why they are key_a, key_b, similarity (similarity_estimate unless the store is exact) and distance. With --largest they are cluster
+/// and documents, and with --newer-than also new_documents and latest, the latest stamp; --representative adds key.
 #[derive(Debug, Args)]
 #[command(
     group = ArgGroup::new("which").required(true),
     after_help = "\
 Examples:
   resemblance cluster news.rsm https://example.org/story
+  resemblance cluster news.rsm https://example.org/story --why https://example.net/report
   resemblance cluster news.rsm --id 4711 --format jsonl
-  resemblance cluster news.rsm --largest 20"
+  resemblance cluster news.rsm --largest 20
+  resemblance cluster news.rsm --newer-than 1d --representative first"
 )]
 pub(crate) struct ClusterArguments {
     /// The store
@@ -38,50 +41,124 @@ pub(crate) struct ClusterArguments {
     /// List the N largest clusters
     #[arg(long, value_name = "N", group = "which")]
     largest: Option<usize>,
-    /// The key is given as results print it, with escapes, or as \#ID
-    #[arg(short, long, conflicts_with_all = ["id", "largest"])]
+    /// List the clusters with a document whose stamp is at least this age such as 14d, stamp, or time such as
+    /// 2026-01-31T08:00:00Z, the one with the latest stamp first. Reads the rows of all documents
+    #[arg(long, value_name = "AGE|STAMP", group = "which", value_parser = parse_age)]
+    newer_than: Option<u64>,
+    /// Show only the member that represents each cluster by this rule
+    #[arg(long, value_name = "RULE", conflicts_with_all = ["why", "edges"])]
+    representative: Option<Rule>,
+    /// Show why the document and the one with this key are in one cluster: the near pairs that lead from one to the
+    /// other
+    #[arg(long, value_name = "KEY", requires = "key")]
+    why: Option<OsString>,
+    /// Show the near pairs that keep the cluster together, one fewer than it has members
+    #[arg(long, conflicts_with_all = ["largest", "newer_than", "why"])]
+    edges: bool,
+    /// Keys are given as results print them, with escapes, or as \#ID
+    #[arg(short, long, conflicts_with_all = ["id", "largest", "newer_than"])]
     escaped: bool,
     #[command(flatten)]
     format: FormatOptions,
 }
 
+/// Names of the rules by which a member represents its cluster.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Rule {
+    /// Inserted first
+    First,
+    /// With the latest stamp
+    Latest,
+    /// With the most features, in an exact store or one with shared passages
+    Longest,
+    /// Nearest to the others. Of a large cluster 64 members are compared
+    Medoid,
+}
+
+impl Rule {
+    fn of(self, snapshot: &Snapshot, cluster: ClusterId) -> Result<Option<DocumentId>> {
+        let rule = match self {
+            Self::First => Representative::First,
+            Self::Latest => Representative::Latest,
+            Self::Longest => Representative::Longest,
+            Self::Medoid => Representative::Medoid,
+        };
+        Ok(snapshot.representative(cluster, rule)?)
+    }
+}
+
 pub(crate) fn cluster(context: &Context, arguments: &ClusterArguments) -> Result<Outcome> {
-    let snapshot = open_to_read(context, &arguments.store)?.snapshot()?;
-    if snapshot.schema().clusters().is_none() {
-        let message = format!("{} keeps no clusters", arguments.store.display());
-        let advice = "create a store with --clusters, and import an export of this one into it";
-        return Err(Failure::usage(message).with_note(advice));
-    }
+    let snapshot = open_with_clusters(context, &arguments.store)?.snapshot()?;
     if let Some(count) = arguments.largest {
-        return list_largest(&snapshot, count, &arguments.format);
+        return list_largest(&snapshot, count, arguments);
     }
+    if let Some(stamp) = arguments.newer_than {
+        return list_grown(&snapshot, stamp, arguments);
+    }
+    let find = |key: &OsStr| -> Result<Option<DocumentId>> {
+        let key = parse_key(key, arguments.escaped)?;
+        let found = find_document(&snapshot, &key)?.map(|record| record.id());
+        if found.is_none() {
+            let key = escape::printed(&key);
+            context.note(format!("no document has the key {key}"));
+        }
+        Ok(found)
+    };
     let cluster = match (&arguments.key, arguments.id) {
         (Some(key), _) => {
-            let key = parse_key(key, arguments.escaped)?;
-            let Some(record) = find_document(&snapshot, &key)? else {
-                let key = escape::printed(&key);
-                context.note(format!("no document has the key {key}"));
+            let Some(document) = find(key)? else {
                 return Ok(Outcome::Nothing);
             };
-            snapshot.cluster_of_id(record.id())?
+            if let Some(other) = &arguments.why {
+                let Some(other) = find(other)? else {
+                    return Ok(Outcome::Nothing);
+                };
+                return show_path(context, &snapshot, document, other, &arguments.format);
+            }
+            snapshot.cluster_of_id(document)?
         }
         (None, id) => id.map(ClusterId::new),
     };
-    let members = match cluster {
-        Some(id) => snapshot.members(id)?,
-        None => Vec::new(),
+    if let Some(cluster) = cluster.filter(|_| arguments.edges) {
+        return show_edges(
+            &snapshot,
+            snapshot.cluster_edges(cluster)?,
+            &arguments.format,
+        );
+    }
+    let members = match (cluster, arguments.representative) {
+        (Some(id), Some(rule)) => rule.of(&snapshot, id)?.into_iter().collect(),
+        (Some(id), None) => snapshot.members(id)?,
+        (None, _) => Vec::new(),
     };
+    list_members(context, &snapshot, &members, &arguments.format)?;
+    if members.is_empty() {
+        context.note(match cluster {
+            Some(id) => format!("no document is in cluster {id}"),
+            None => "the document is in no cluster".into(),
+        });
+    }
+    Ok(Outcome::found(!members.is_empty()))
+}
+
+/// Lists members of one cluster.
+fn list_members(
+    context: &Context,
+    snapshot: &Snapshot,
+    members: &[DocumentId],
+    format: &FormatOptions,
+) -> Result<()> {
     let columns = vec![
         Column::of("cluster", ColumnKind::Count),
         Column::of("key", ColumnKind::Document),
     ];
-    let mut results = Results::new(arguments.format.layout(), columns)?;
+    let mut results = Results::new(format.layout(), columns)?;
     // A former id leads to the same members as the present one.
     let now = match members.first() {
         Some(first) => snapshot.cluster_of_id(*first)?,
         None => None,
     };
-    for member in &members {
+    for member in members {
         context.interrupt.check()?;
         let id = now.or_bug("a member of a cluster that is in none")?;
         results.row(&[
@@ -92,26 +169,110 @@ pub(crate) fn cluster(context: &Context, arguments: &ClusterArguments) -> Result
             },
         ])?;
     }
-    results.finish()?;
-    if members.is_empty() {
-        context.note(match cluster {
-            Some(id) => format!("no document is in cluster {id}"),
-            None => "the document is in no cluster".into(),
-        });
-    }
-    Ok(Outcome::found(!members.is_empty()))
+    results.finish()
 }
 
-fn list_largest(snapshot: &Snapshot, count: usize, format: &FormatOptions) -> Result<Outcome> {
-    let columns = vec![
-        Column::of("cluster", ColumnKind::Count),
-        Column::of("documents", ColumnKind::Count),
-    ];
+/// Lists pairs as they are kept.
+fn show_edges(snapshot: &Snapshot, edges: Vec<Pair>, format: &FormatOptions) -> Result<Outcome> {
+    let name = similarity_name(snapshot.schema().is_exact());
+    let [similarity, distance] = nearness_columns(snapshot.schema(), name);
+    let key = |name| Column::of(name, ColumnKind::Document);
+    let columns = vec![key("key_a"), key("key_b"), similarity, distance];
     let mut results = Results::new(format.layout(), columns)?;
-    let largest = snapshot.largest_clusters(count)?;
-    for (id, documents) in &largest {
-        results.row(&[Value::Stamp(id.get()), Value::Count(*documents)])?;
+    let are_found = !edges.is_empty();
+    for edge in edges {
+        let (key_a, key_b) = (snapshot.key(edge.a)?, snapshot.key(edge.b)?);
+        results.row(&[
+            Value::Document {
+                id: edge.a.get(),
+                key: key_a.as_deref(),
+            },
+            Value::Document {
+                id: edge.b.get(),
+                key: key_b.as_deref(),
+            },
+            Value::Similarity(edge.similarity),
+            Value::Distance(edge.distance),
+        ])?;
     }
     results.finish()?;
-    Ok(Outcome::found(!largest.is_empty()))
+    Ok(Outcome::found(are_found))
+}
+
+/// Lists the pairs that lead from one document to another, in this direction.
+fn show_path(
+    context: &Context,
+    snapshot: &Snapshot,
+    from: DocumentId,
+    to: DocumentId,
+    format: &FormatOptions,
+) -> Result<Outcome> {
+    let Some(mut path) = snapshot.cluster_path(from, to)? else {
+        context.note("the documents are not in one cluster");
+        return Ok(Outcome::Nothing);
+    };
+    let mut at = from;
+    for edge in &mut path {
+        if edge.a != at {
+            std::mem::swap(&mut edge.a, &mut edge.b);
+        }
+        at = edge.b;
+    }
+    show_edges(snapshot, path, format)
+}
+
+fn list_largest(
+    snapshot: &Snapshot,
+    count: usize,
+    arguments: &ClusterArguments,
+) -> Result<Outcome> {
+    let largest = snapshot.largest_clusters(count)?.into_iter();
+    let rows = largest.map(|(cluster, documents)| (cluster, vec![Value::Count(documents)]));
+    list(snapshot, &["documents"], rows.collect(), arguments)
+}
+
+fn list_grown(snapshot: &Snapshot, stamp: u64, arguments: &ClusterArguments) -> Result<Outcome> {
+    let grown = snapshot.clusters_since(stamp, usize::MAX)?.into_iter();
+    let rows = grown.map(|it| {
+        let counts = [it.documents, it.new_documents].map(Value::Count);
+        (
+            it.cluster,
+            [&counts[..], &[Value::Stamp(it.latest)]].concat(),
+        )
+    });
+    let names = ["documents", "new_documents", "latest"];
+    list(snapshot, &names, rows.collect(), arguments)
+}
+
+/// Lists clusters with some numbers about each, and the documents that represent them if that is wanted.
+fn list(
+    snapshot: &Snapshot,
+    names: &[&'static str],
+    rows: Vec<(ClusterId, Vec<Value<'_>>)>,
+    arguments: &ClusterArguments,
+) -> Result<Outcome> {
+    let mut columns = vec![Column::of("cluster", ColumnKind::Count)];
+    columns.extend(names.iter().map(|name| Column::of(name, ColumnKind::Count)));
+    let key = arguments
+        .representative
+        .map(|_| Column::of("key", ColumnKind::Document));
+    columns.extend(key);
+    let mut results = Results::new(arguments.format.layout(), columns)?;
+    let are_found = !rows.is_empty();
+    for (cluster, numbers) in rows {
+        let mut row = vec![Value::Stamp(cluster.get())];
+        row.extend(numbers);
+        let found = match arguments.representative {
+            Some(rule) => rule.of(snapshot, cluster)?,
+            None => None,
+        };
+        let key = found.map_or(Ok(None), |id| snapshot.key(id))?;
+        row.extend(found.map(|id| Value::Document {
+            id: id.get(),
+            key: key.as_deref(),
+        }));
+        results.row(&row)?;
+    }
+    results.finish()?;
+    Ok(Outcome::found(are_found))
 }

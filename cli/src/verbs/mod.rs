@@ -6,6 +6,7 @@ mod add_outputs;
 mod add_verdicts;
 pub(crate) mod backup;
 pub(crate) mod build;
+pub(crate) mod changes;
 pub(crate) mod check;
 pub(crate) mod cluster;
 pub(crate) mod clusters;

@@ -13,7 +13,7 @@ use crate::options::parse_seconds;
 use crate::output::{
     Column, Format, GroupedNumber, Layout, Results, Section, SectionItem, SectionRow, Value, escape,
 };
-use crate::session::{Context, INTERRUPT, open_to_read};
+use crate::session::{Context, INTERRUPT, open_to_read, print_suspicious};
 
 /// Show the size and structure of a store
 ///
@@ -87,10 +87,17 @@ pub(crate) fn stats(context: &Context, arguments: &StatsArguments) -> Result<Out
     let snapshot = store.snapshot()?;
     let mut progress = context.progress("counting");
     let notify = progress.reporter();
+    let counted = snapshot.clone();
     let stats = context.interrupt.while_working(&mut progress, move || {
-        Ok(snapshot.stats().on_progress(notify).run()?)
+        Ok(counted.stats().on_progress(notify).run()?)
     })?;
     context.note(headline(&store, &stats));
+    if store.schema().clusters().is_some() {
+        for cluster in snapshot.suspicious_clusters()? {
+            let key = snapshot.key(cluster.first)?;
+            print_suspicious(context, &cluster, key.as_deref());
+        }
+    }
     if arguments.format == Some(StatsFormat::Json) {
         layout.json(&object(&store, &stats))?;
     } else if layout.is_table() {
