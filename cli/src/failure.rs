@@ -249,7 +249,7 @@ fn advice(error: &io::Error) -> Option<&'static str> {
 }
 
 /// The library's names of what options set.
-const OPTIONS: [(&str, &str); 29] = [
+const OPTIONS: [(&str, &str); 30] = [
     ("text", "--words, --chars or --code"),
     ("minhash values", "--minhash"),
     ("banding", "--bands and --rows"),
@@ -278,6 +278,7 @@ const OPTIONS: [(&str, &str); 29] = [
     ("exact", "--exact"),
     ("exact_bits", "--exact-bits"),
     ("since", "--since"),
+    ("representative", "--representative"),
     ("sets_from", "--exact"),
 ];
 
