@@ -7,7 +7,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple, PyType};
 use resemblance::distributed::Codec;
 use resemblance::schema::{
-    ClusterBounds, EmptyDocuments, Language, Linkage, MinHashKind, MinHashSchema, Permutations, ShingleUnit,
+    ClusterBounds, EmptyDocuments, Language, Linkage, MinHashKind, MinHashSchema, Permutations,
+    ShingleUnit,
 };
 use resemblance::{Bounds, Combine, Error, SimHash, Sketcher};
 use resemblance_corpus::HtmlExtractor;

@@ -6,7 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use resemblance_corpus::{
-    Compression, Corpus, CorpusRecords, CorpusSettings, FieldPath, IdRule, SourceKind, named_kind,
+    Compression, ContentRule, Corpus, CorpusRecords, CorpusSettings, FieldPath, IdRule, SourceKind,
+    named_kind,
 };
 use serde_json::{Map, Value};
 
@@ -273,6 +274,10 @@ fn rows_of_table(context: &Context, path: &Path, on_row: OnRow<'_>) -> Result<()
     let settings = CorpusSettings {
         id: IdRule::Path,
         text_fields: fields.collect(),
+        content: ContentRule {
+            takes_numbers: true,
+            ..ContentRule::default()
+        },
         kind: Some(SourceKind::Parquet),
         window_bytes: context.memory_bytes / 2,
         ..CorpusSettings::default()

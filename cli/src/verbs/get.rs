@@ -29,7 +29,7 @@ pub(crate) struct GetArguments {
     #[arg(required_unless_present = "position")]
     key: Option<OsString>,
     /// Print the position of this name instead of a document
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["key", "escaped", "format"])]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["key", "escaped", "format", "no_header", "header"])]
     position: Option<String>,
     /// The key is given as results print it, with escapes, or as \#ID
     #[arg(short, long)]

@@ -65,7 +65,7 @@ pub(crate) struct ReportArguments {
     #[arg(
         long,
         value_name = "FILE",
-        conflicts_with_all = ["lost", "against", "policy", "keep", "budget"]
+        conflicts_with_all = ["lost", "against", "texts", "policy", "keep", "budget"]
     )]
     decisions: Option<PathBuf>,
     /// Maximum number of removed documents to show beside those that stay

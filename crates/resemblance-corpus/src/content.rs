@@ -130,6 +130,8 @@ impl Content<'_> {
 pub struct ContentRule {
     /// True if texts are accepted.
     pub takes_texts: bool,
+    /// True if the fields of texts may also be columns of numbers in a table, as those of a report are.
+    pub takes_numbers: bool,
     /// True if features are accepted.
     pub takes_features: bool,
     /// True if signatures from another program are accepted.
@@ -144,6 +146,7 @@ impl Default for ContentRule {
     fn default() -> Self {
         Self {
             takes_texts: true,
+            takes_numbers: false,
             takes_features: true,
             takes_signatures: false,
             html: None,
@@ -159,6 +162,7 @@ impl ContentRule {
         let kind = schema.minhash().map(|minhash| minhash.kind());
         Self {
             takes_texts: schema.text().is_some(),
+            takes_numbers: false,
             takes_features: kind.map_or(!schema.has_external_fingerprints(), |kind| {
                 kind != MinHashKind::External
             }),

@@ -31,7 +31,8 @@ pub(super) fn check(schema: &Schema, settings: &CorpusSettings) -> Result<(), Ba
             return Err(BadDocument::new(reason).with_advice("cast it to strings or numbers"));
         }
     }
-    for path in settings.taken_texts() {
+    let texts = settings.taken_texts().iter();
+    for path in texts.filter(|_| !settings.content.takes_numbers) {
         if let Some(field) = find(schema.fields(), path.name()) {
             must_be_text(path.name(), field)?;
         }
