@@ -274,10 +274,7 @@ fn rows_of_table(context: &Context, path: &Path, on_row: OnRow<'_>) -> Result<()
     let settings = CorpusSettings {
         id: IdRule::Path,
         text_fields: fields.collect(),
-        content: ContentRule {
-            takes_numbers: true,
-            ..ContentRule::default()
-        },
+        content: ContentRule::with_numbers(),
         kind: Some(SourceKind::Parquet),
         window_bytes: context.memory_bytes / 2,
         ..CorpusSettings::default()

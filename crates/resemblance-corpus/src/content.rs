@@ -156,6 +156,15 @@ impl Default for ContentRule {
 }
 
 impl ContentRule {
+    /// Accepts texts and features, and in a table columns of numbers as fields of texts.
+    #[must_use]
+    pub fn with_numbers() -> Self {
+        Self {
+            takes_numbers: true,
+            ..Self::default()
+        }
+    }
+
     /// Creates the rule of a schema. If `is_exact`, or the schema is, signatures alone are not accepted,
     /// because exact similarities need features.
     pub fn new(schema: &Schema, is_exact: bool) -> Self {
