@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use resemblance::Snapshot;
+use resemblance::invariant::OrBug;
 
 use crate::failure::{Outcome, Result};
 use crate::options::{FormatOptions, parse_key};
@@ -84,7 +85,8 @@ fn print_position(
     arguments: &GetArguments,
     snapshot: &Snapshot,
 ) -> Result<Outcome> {
-    let name = arguments.position.as_deref().unwrap_or_default();
+    let given = arguments.position.as_deref();
+    let name = given.or_bug("a position where no key is given")?;
     let Some(position) = snapshot.position(name)? else {
         context.note(format!(
             "the store has no position {name:?}; add --position or a program stores one"
