@@ -123,9 +123,10 @@ impl Folder {
         let arguments = arguments.words();
         let prints_rows = |verb: &&&str| ROW_VERBS.contains(*verb);
         let verb = arguments.first().filter(prints_rows);
+        // A position is printed alone.
         let says_header = arguments
             .iter()
-            .any(|a| ["--header", "--no-header"].contains(a));
+            .any(|a| ["--header", "--no-header", "--position"].contains(a));
         let (verb, rest) = match verb {
             Some(verb) if !says_header => (vec![*verb, "--no-header"], &arguments[1..]),
             _ => (Vec::new(), &arguments[..]),
