@@ -152,7 +152,7 @@ pub use query::{Bounds, ContainmentQuery, Family, Nearest, Query, SearchOptions}
 pub use read::Records;
 pub use resemblance_sketch::{
     Combine, Containment, Fingerprint, MinHash, Schema, SchemaBuilder, Signature, SimHash,
-    Sketcher, Text, exact,
+    Sketcher, Text, Vector, exact,
 };
 pub use snapshot::Snapshot;
 pub use store::Store;
@@ -172,9 +172,10 @@ pub use write::{InsertMany, WriteTransaction};
 pub mod schema {
     pub use resemblance_sketch::schema::{ClusterBounds, Linkage};
     pub use resemblance_sketch::{
-        Banding, DesignReport, DocumentFrequencies, EmptyDocuments, Language, MinHashKind,
-        MinHashSchema, Permutations, Rebanding, ShingleUnit, SketchError, StreamedText,
-        TYPICAL_FEATURES, TableDesign, UNICODE_VERSION, feature_hash,
+        Banding, DesignReport, DocumentFrequencies, EmptyDocuments, KeptVector, Language,
+        MinHashKind, MinHashSchema, Permutations, Rebanding, ShingleUnit, SketchError,
+        StreamedText, TYPICAL_FEATURES, TableDesign, UNICODE_VERSION, VectorMetric, VectorSchema,
+        feature_hash,
     };
 }
 

@@ -7,7 +7,7 @@ use xxhash_rust::xxh3::xxh3_128_with_seed;
 use crate::error::{Error, Result};
 use crate::format::bits::take;
 use crate::format::checksum;
-use crate::format::kept_hashes::{self, PackedHashes, PackedPositions, SetForm};
+use crate::format::kept_hashes::{self, PackedHashes, PackedPositions, SetForm, VectorForm};
 use crate::invariant::OrBug;
 use crate::types::Document;
 use resemblance_sketch::exact::ExactSet;
@@ -235,6 +235,8 @@ pub(crate) struct Shape {
     pub(crate) has_set: bool,
     /// The width of the hashes of exact sets.
     pub(crate) set_bits: u8,
+    /// The form of vectors, which exact sets hold in place of hashes if there is one.
+    pub(crate) vector: Option<VectorForm>,
 }
 
 impl Shape {
@@ -245,9 +247,12 @@ impl Shape {
     }
 
     fn set_form(&self) -> SetForm {
-        SetForm {
-            hash_bits: self.set_bits,
-            is_weighted: self.are_samples,
+        match self.vector {
+            Some(form) => SetForm::Vector(form),
+            None => SetForm::Features {
+                hash_bits: self.set_bits,
+                is_weighted: self.are_samples,
+            },
         }
     }
 
@@ -505,6 +510,8 @@ fn row_error(table: &str, id: u64, bytes: &[u8]) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use resemblance_sketch::lanes::AgreementCurve;
+
     use super::*;
 
     fn places(count: u16, bits: u8) -> Option<ValueLayout> {
@@ -512,6 +519,7 @@ mod tests {
             count,
             bits,
             is_mixed: true,
+            curve: AgreementCurve::Identity,
         })
     }
 

@@ -3,6 +3,7 @@
 use super::bits::{fields, mask, pack, read_word, take, width_of};
 use crate::error::Result;
 use crate::invariant::{OrBug, at_mut, invariant};
+use resemblance_sketch::KeptVector;
 use resemblance_sketch::exact::ExactSet;
 use resemblance_sketch::sketch::{KEPT_HASH_BITS, KeptShingle};
 
@@ -171,18 +172,37 @@ impl<'a> PackedHashes<'a> {
 
 /// The form of the exact sets of a schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct SetForm {
-    /// The width of a hash, 32 to 64.
-    pub(super) hash_bits: u8,
-    pub(super) is_weighted: bool,
+pub(super) enum SetForm {
+    /// Hashes of this width, 32 to 64, with or without weights.
+    Features { hash_bits: u8, is_weighted: bool },
+    /// A vector.
+    Vector(VectorForm),
 }
 
-/// Appends an exact set: its hashes and its weights, if it has any. Drops the low bits that are 0
+/// The form of the vectors of a schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct VectorForm {
+    pub(crate) dimensions: u16,
+    pub(crate) kept: KeptVector,
+}
+
+/// Appends an exact set: its vector, or its hashes and its weights, if it has any. Drops the low bits that are 0
 /// in all weights.
 pub(super) fn encode_set(set: &ExactSet, form: SetForm, bytes: &mut Vec<u8>) -> Result<()> {
-    encode_hashes(set.hashes(), form.hash_bits, bytes)?;
+    let (hash_bits, is_weighted) = match form {
+        SetForm::Features {
+            hash_bits,
+            is_weighted,
+        } => (hash_bits, is_weighted),
+        SetForm::Vector(form) => {
+            form.kept
+                .encode(set.vector().or_bug("a vector to keep")?, bytes);
+            return Ok(());
+        }
+    };
+    encode_hashes(set.hashes(), hash_bits, bytes)?;
     let weights = set.weights();
-    let expected = usize::from(form.is_weighted) * set.hashes().len();
+    let expected = usize::from(is_weighted) * set.hashes().len();
     let found = weights.len();
     invariant!(
         found == expected,
@@ -202,10 +222,21 @@ pub(super) fn encode_set(set: &ExactSet, form: SetForm, bytes: &mut Vec<u8>) -> 
 /// Splits an exact set off the front of `bytes`. Also returns the bytes that follow. Returns `None`
 /// if the set is not in its encoded form.
 pub(super) fn split_set(bytes: &[u8], form: SetForm) -> Option<(ExactSet, &[u8])> {
-    let (packed, mut rest) = PackedHashes::split_unchecked(bytes, form.hash_bits)?;
+    let (hash_bits, is_weighted) = match form {
+        SetForm::Features {
+            hash_bits,
+            is_weighted,
+        } => (hash_bits, is_weighted),
+        SetForm::Vector(form) => {
+            let size_bytes = form.kept.size_bytes(form.dimensions);
+            let (vector, rest) = bytes.split_at_checked(size_bytes)?;
+            return Some((ExactSet::of_vector(form.kept.decode(vector)?), rest));
+        }
+    };
+    let (packed, mut rest) = PackedHashes::split_unchecked(bytes, hash_bits)?;
     let hashes = packed.ascending()?;
     let mut weights = Vec::new();
-    if form.is_weighted && !hashes.is_empty() {
+    if is_weighted && !hashes.is_empty() {
         let [shift, width] = take(&mut rest)?;
         if width == 0 || shift > 63 || width > 64 - shift {
             return None;
@@ -226,7 +257,7 @@ pub(super) fn split_set(bytes: &[u8], form: SetForm) -> Option<(ExactSet, &[u8])
     Some((ExactSet::from_sorted(hashes, weights), rest))
 }
 
-/// Returns the number of hashes of a packed set.
+/// Returns the number of hashes of a packed set, and any number for a vector.
 pub(super) fn set_count(bytes: &[u8]) -> Option<u32> {
     Some(u32::from_le_bytes(*bytes.first_chunk::<COUNT_BYTES>()?))
 }
@@ -434,7 +465,7 @@ mod tests {
             .into_iter()
             .flat_map(|b| units.map(|u| (b, u)))
         {
-            let form = SetForm {
+            let form = SetForm::Features {
                 hash_bits,
                 is_weighted: unit.is_some(),
             };
@@ -466,7 +497,7 @@ mod tests {
         for hashes in [&[5, 5][..], &[1 << 43, 1 << 43], &[9, 8]] {
             let mut bytes = Vec::new();
             encode(hashes, &mut bytes).unwrap();
-            let form = SetForm {
+            let form = SetForm::Features {
                 hash_bits: KEPT_HASH_BITS,
                 is_weighted: false,
             };

@@ -47,6 +47,7 @@ pub use header::FORMAT_VERSION;
 #[cfg(any(test, fuzzing))]
 pub(crate) use header::{HEADER, META, SCHEMA, SELF_TEST, STATE, encode_meta};
 pub(crate) use header::{Header, State, decode_meta};
+pub(crate) use kept_hashes::VectorForm;
 pub(crate) use posting::{BlockKey, NearCodes, Posting, block_key, split_block_key};
 pub(crate) use run_descriptor::{LaneSummary, RunDescriptor};
 #[cfg(any(test, fuzzing))]

@@ -5,10 +5,12 @@ use std::collections::BTreeSet;
 use crate::error::Result;
 use crate::format::{
     CHUNK_DOCUMENTS, ChunkSets, DEAD, DOCUMENTS, DeletedChunk, DocumentRow, EQUAL, EqualChunk,
-    FILTERS, FilterPiece, FilterShape, PAYLOADS, SETS, SetChunk, Shape, decode_payload, decode_set,
-    encode_document, encode_payload, encode_set, filter_key, set_count,
+    FILTERS, FilterPiece, FilterShape, PAYLOADS, SETS, SetChunk, Shape, VectorForm, decode_payload,
+    decode_set, encode_document, encode_payload, encode_set, filter_key, set_count,
 };
 use crate::fuzzing::Input;
+use resemblance_sketch::KeptVector;
+use resemblance_sketch::lanes::AgreementCurve;
 use resemblance_sketch::sketch::{RecipeMark, ValueLayout, mix64};
 
 /// Reads bytes as rows of documents, payloads, removed documents, equal documents and filters.
@@ -61,6 +63,21 @@ fn set(id: u64, input: &mut Input<'_>) {
             }
         }
     }
+    for kept in [KeptVector::F32, KeptVector::F16, KeptVector::I8] {
+        let vector = Some(VectorForm {
+            dimensions: 5,
+            kept,
+        });
+        let shape = Shape {
+            vector,
+            ..Shape::default()
+        };
+        for value in input.values(SETS, &id.to_be_bytes()) {
+            if let Ok(set) = decode_set(id, &value, &shape) {
+                assert_eq!(encode_set(id, &set, &shape).unwrap(), value);
+            }
+        }
+    }
 }
 
 /// The contents of a row: all kinds of values, with or without fingerprints.
@@ -73,6 +90,7 @@ fn shape(input: &mut Input<'_>) -> Shape {
             count,
             bits,
             is_mixed,
+            curve: AgreementCurve::Identity,
         })
     };
     let values = match kind {
@@ -91,6 +109,7 @@ fn shape(input: &mut Input<'_>) -> Shape {
         has_positions: kind > 6,
         has_set: false,
         set_bits: 44,
+        vector: None,
     }
 }
 

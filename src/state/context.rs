@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::engine::{catch_panic, is_of_page};
 use crate::error::{Error, Result};
-use crate::format::{Shape, check_packed, encode_document, encode_set};
+use crate::format::{Shape, VectorForm, check_packed, encode_document, encode_set};
 use crate::index::RunCache;
 use crate::invariant::{OrBug, invariant};
 use crate::observe::SharedCounters;
@@ -361,6 +361,12 @@ pub(crate) fn shape_of(schema: &Schema) -> Shape {
         has_positions: schema.containment().is_some_and(|it| it.has_positions()),
         has_set: false,
         set_bits: schema.exact_bits().unwrap_or(KEPT_HASH_BITS),
+        vector: schema.vector().and_then(|vector| {
+            Some(VectorForm {
+                dimensions: vector.dimensions(),
+                kept: vector.kept()?,
+            })
+        }),
     }
 }
 

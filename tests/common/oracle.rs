@@ -5,6 +5,7 @@ mod life;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use std::f64::consts::PI;
 use std::sync::Arc;
 
 use resemblance::exact::{WeightedSet, probability_jaccard};
@@ -299,6 +300,15 @@ impl Model {
     }
 
     fn similarity_of_sets(&self, a: &Signature, b: &Signature) -> f64 {
+        let kind = self.schema.minhash().unwrap().kind();
+        if let MinHashKind::Vector(_) = kind {
+            let other = b.exact_set().unwrap();
+            return a
+                .exact_set()
+                .unwrap()
+                .similarity_from(0.0, other, kind)
+                .unwrap();
+        }
         let weights = |signature: &Signature| -> BTreeMap<u64, u64> {
             let Some(set) = signature.exact_set() else {
                 let kept = signature.kept_hashes().unwrap();
@@ -308,7 +318,7 @@ impl Model {
             set.hashes().iter().copied().zip(weights).collect()
         };
         let (a, b) = (weights(a), weights(b));
-        if self.schema.minhash().unwrap().kind() == MinHashKind::Probability {
+        if kind == MinHashKind::Probability {
             let set = |weights: BTreeMap<u64, u64>| {
                 WeightedSet::new(
                     weights
@@ -357,6 +367,10 @@ impl Model {
         let kept = |signature, value: &u32| kept(&schema, signature, *value);
         let equal = pairs.filter(|(x, y)| kept(a, x) == kept(b, y));
         let share = equal.count() as f64 / f64::from(schema.values());
+        if let MinHashKind::Vector(_) = schema.kind() {
+            // Charikar 2002; estimates of distances are not compared.
+            return (PI * (1.0 - share)).cos();
+        }
         if bits == 32 {
             return share;
         }

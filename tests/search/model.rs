@@ -19,8 +19,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use proptest::prelude::Just;
 use proptest::strategy::Strategy;
 use proptest::test_runner::{Config, FileFailurePersistence, RngSeed, TestRunner};
-use resemblance::schema::{ClusterBounds, EmptyDocuments, Linkage};
-use resemblance::{Combine, MinHash, Schema, SchemaBuilder, SimHash, Text};
+use resemblance::schema::{ClusterBounds, EmptyDocuments, KeptVector, Linkage};
+use resemblance::{Combine, MinHash, Schema, SchemaBuilder, SimHash, Text, Vector};
 
 use crate::common::model::episode::{CHANGES, Episode, STEPS};
 use crate::common::model::readers::WATCHED;
@@ -146,6 +146,11 @@ fn external() -> SchemaBuilder {
     Schema::builder().minhash(external.banding(4, 3).threshold(0.5))
 }
 
+/// Vectors in few dimensions, so that many are near each other.
+fn vector() -> Vector {
+    Vector::cosine(6).values(64).banding(8, 6).threshold(0.9)
+}
+
 fn bits64(max_distance: u8) -> SimHash {
     SimHash::bits64().max_distance(max_distance)
 }
@@ -186,6 +191,12 @@ sequences! {
     the_smallest_hashes_empty_documents_alike: "bottom_k", Alike,
         minhash(MinHash::bottom_k(128).banding(5, 3).threshold(0.85));
     minhash_made_elsewhere_empty_documents_alike: "external", Alike, external();
+    vectors_by_their_cosine: "vectors", Distinct, Schema::builder().vector(vector());
+    vectors_by_estimates: "estimated_vectors", Alike, Schema::builder().vector(vector().estimated());
+    vectors_by_their_distance: "distant_vectors", Distinct,
+        Schema::builder().vector(Vector::euclidean(6, 0.5).values(64).banding(8, 4).kept(KeptVector::I8));
+    clusters_of_vectors: "vector_clusters", Distinct,
+        Schema::builder().vector(vector().kept(KeptVector::F16)).clusters(ClusterBounds::default());
     clusters_of_similar_documents: "clusters", Alike, minhash(small()).clusters(ClusterBounds::default());
     clusters_of_close_documents: "close_clusters", Distinct,
         simhash(bits64(4)).clusters(ClusterBounds::default().max_distance(2));

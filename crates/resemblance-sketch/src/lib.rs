@@ -50,10 +50,11 @@ pub use fingerprint::Fingerprint;
 pub use lanes::{Banding, TYPICAL_FEATURES, TableDesign};
 pub use schema::{
     Combine, DesignReport, MinHash, MinHashSchema, Rebanding, Schema, SchemaBuilder, SimHash,
+    Vector, VectorSchema,
 };
 pub use sketch::{
-    Containment, DocumentFrequencies, EmptyDocuments, MinHashKind, Permutations, Signature,
-    Sketcher, StreamedText, exact, feature_hash,
+    Containment, DocumentFrequencies, EmptyDocuments, KeptVector, MinHashKind, Permutations,
+    Signature, Sketcher, StreamedText, VectorMetric, exact, feature_hash,
 };
 pub use text::{Language, ShingleUnit, Text, UNICODE_VERSION};
 

@@ -108,9 +108,32 @@ fn external(schema: &Schema, drawn: Drawn) -> Signature {
     }
 }
 
+/// Returns the signature of a vector near those of its family. No vector is empty.
+fn of_vector(schema: &Schema, drawn: Drawn) -> Signature {
+    let (family, changed, at) = match drawn {
+        Drawn::Near {
+            family, values, at, ..
+        } => (u64::from(family), values, at),
+        Drawn::Hot(number) => (1_000, 1, number as u8),
+        Drawn::Text(number) | Drawn::Weighted(number) => (2_000 + u64::from(number), 0, 0),
+        Drawn::Empty | Drawn::LikeEmpty => (3_000, 0, 0),
+    };
+    let component = |random: &mut Random| random.below(2_001) as f32 / 1_000.0 - 1.0;
+    let mut base = Random(family);
+    let dimensions = schema.vector().unwrap().dimensions();
+    let mut vector: Vec<f32> = (0..dimensions).map(|_| component(&mut base)).collect();
+    let mut other = Random(at.into());
+    for _ in 0..changed {
+        let place = other.below(dimensions.into()) as usize;
+        vector[place] += component(&mut other) / 4.0;
+    }
+    schema.sketcher().vector(&vector).unwrap()
+}
+
 pub(crate) fn signature(schema: &Schema, drawn: Drawn) -> Signature {
     let signature = match kind(schema) {
         Some(MinHashKind::External) => external(schema, drawn),
+        Some(MinHashKind::Vector(_)) => of_vector(schema, drawn),
         _ => made(schema, drawn),
     };
     let lacks_set = schema.has_sets() && signature.exact_set().is_none();

@@ -34,8 +34,8 @@ pub struct Banding {
 
 impl Banding {
     /// Returns the banding that finds at least the share `recall` of the pairs with similarity
-    /// `threshold`, with as few false candidates as this number of `values` allows. `chance` is the
-    /// probability that unequal values become equal when they are cut.
+    /// `threshold`, with as few false candidates as this number of `values` allows. `agreement` is
+    /// the probability that a pair at the threshold agrees in a value.
     ///
     /// It has the largest number of rows for which some number of bands, at most `values / rows`,
     /// reaches the recall; then the smallest such number of bands. `values` is at least 1,
@@ -45,12 +45,16 @@ impl Banding {
     ///
     /// [`SketchError::InvalidParameter`] if a parameter is out of range, or if even `values` bands
     /// of one row do not reach the recall.
-    pub(crate) fn by_recall(values: u16, threshold: f64, recall: f64, chance: f64) -> Result<Self> {
+    pub(crate) fn by_recall(
+        values: u16,
+        threshold: f64,
+        recall: f64,
+        agreement: f64,
+    ) -> Result<Self> {
         SketchError::require(values != 0, "values", values, "at least 1")?;
         check_threshold("threshold", threshold)?;
         check_recall(recall)?;
         let enough = recall - ROUNDING;
-        let agreement = threshold + (1.0 - threshold) * chance;
         let reaches = |bands, rows| Self { bands, rows }.probability(agreement) >= enough;
         for rows in (1..=values).rev() {
             let max_bands = values / rows;
@@ -458,7 +462,7 @@ mod tests {
                             }
                         }
                     }
-                    let found = Banding::by_recall(values, threshold, recall, 0.0);
+                    let found = Banding::by_recall(values, threshold, recall, threshold);
                     assert_eq!(
                         found.ok().map(<(u16, u16)>::from),
                         best,
@@ -471,16 +475,16 @@ mod tests {
 
     #[test]
     fn by_recall_returns_known_bandings() {
-        let usual = Banding::by_recall(128, 0.8, 0.95, 0.0).unwrap();
+        let usual = Banding::by_recall(128, 0.8, 0.95, 0.8).unwrap();
         assert_eq!((usual.bands(), usual.rows()), (13, 7));
         assert!((usual.probability(0.8) - 0.953).abs() < 0.0005);
         assert_eq!(usual.to_string(), "13 x 7");
         // The least-area rule chooses 9 x 13, which finds 40 % at the threshold.
         let least_area = Banding::explicit(9, 13, 128).unwrap();
         assert!((least_area.probability(0.8) - 0.40).abs() < 0.005);
-        let equal = Banding::by_recall(128, 1.0, 0.999_999, 0.0).unwrap();
+        let equal = Banding::by_recall(128, 1.0, 0.999_999, 1.0).unwrap();
         assert_eq!((equal.bands(), equal.rows()), (1, 128));
-        let large = Banding::by_recall(u16::MAX, 0.5, 0.95, 0.0).unwrap();
+        let large = Banding::by_recall(u16::MAX, 0.5, 0.95, 0.5).unwrap();
         assert!(large.probability(0.5) >= 0.95);
     }
 
@@ -534,17 +538,17 @@ mod tests {
     fn banding_parameters_out_of_range_are_named() {
         for threshold in [0.0, -0.1, 1.000_1, f64::NAN, f64::INFINITY] {
             assert_eq!(
-                parameter(Banding::by_recall(128, threshold, 0.9, 0.0)),
+                parameter(Banding::by_recall(128, threshold, 0.9, threshold)),
                 "threshold"
             );
         }
         for recall in [0.0, 1.0, -1.0, 2.0, f64::NAN] {
             assert_eq!(
-                parameter(Banding::by_recall(128, 0.8, recall, 0.0)),
+                parameter(Banding::by_recall(128, 0.8, recall, 0.8)),
                 "recall"
             );
         }
-        assert_eq!(parameter(Banding::by_recall(0, 0.8, 0.9, 0.0)), "values");
+        assert_eq!(parameter(Banding::by_recall(0, 0.8, 0.9, 0.8)), "values");
         assert_eq!(parameter(Banding::explicit(0, 1, 10)), "bands");
         assert_eq!(parameter(Banding::explicit(1, 0, 10)), "rows");
         assert_eq!(parameter(Banding::explicit(3, 4, 11)), "banding");
@@ -553,7 +557,7 @@ mod tests {
             parameter(Banding::explicit(u16::MAX, u16::MAX, u16::MAX)),
             "banding"
         );
-        let unreachable = Banding::by_recall(4, 0.1, 0.95, 0.0)
+        let unreachable = Banding::by_recall(4, 0.1, 0.95, 0.1)
             .unwrap_err()
             .to_string();
         assert!(unreachable.contains("raise the number of values"));

@@ -5,6 +5,7 @@
 //! signatures nor files.
 
 mod bands;
+mod curve;
 mod lane_set;
 mod radii;
 mod tables;
@@ -12,6 +13,8 @@ mod tuning;
 
 pub use bands::Banding;
 pub(crate) use bands::{binomial_terms, check_recall, check_threshold};
+pub use curve::{AgreementCurve, IntervalWidth};
+pub(crate) use curve::{distance_at, similarity_at};
 pub use lane_set::{BucketBits, LaneCode, LaneRole, LaneSet, hash_key};
 pub use radii::{HELD_POSTING_BYTES, HELD_ROW_BYTES, POSTING_BYTES, ProbeRadii};
 pub use tables::{PermutedTable, TableDesign};

@@ -2,10 +2,12 @@
 
 use super::definition::{MinHashSchema, Schema, value_layout};
 use super::near::{ClusterBounds, Combine, NearRule};
+use super::vector::Vector;
 use crate::error::{Result, SketchError};
 use crate::lanes::{Banding, TableDesign, check_recall, check_threshold, choose_design};
 use crate::sketch::{
-    Containment, EmptyDocuments, KEPT_HASH_BITS, MinHashKind, MinHashRecipe, Permutations, Recipe,
+    Containment, EmptyDocuments, KEPT_HASH_BITS, KeptVector, MinHashKind, MinHashRecipe,
+    Permutations, Recipe,
 };
 use crate::text::{Text, UNICODE_VERSION};
 
@@ -143,6 +145,7 @@ impl MinHash {
             values,
             value_bits: match kind {
                 MinHashKind::BottomK | MinHashKind::External => 32,
+                MinHashKind::Vector(kind) => kind.value_bits(),
                 _ => 16,
             },
             threshold: 0.8,
@@ -252,14 +255,19 @@ impl MinHash {
         let expected = "1, 2, 4, 8, 16 or 32";
         let is_valid = VALUE_BITS.contains(&self.value_bits);
         SketchError::require(is_valid, "value_bits", self.value_bits, expected)?;
+        if let Some(kind) = self.kind.vector() {
+            let is_valid = self.value_bits == kind.value_bits();
+            SketchError::require(is_valid, "value_bits", self.value_bits, kind.value_bits())?;
+        }
         let is_allowed = self.kind != MinHashKind::BottomK || self.value_bits == 32;
         let expected = "none for bottom-k, whose hashes are kept whole";
         SketchError::require(is_allowed, "value_bits", self.value_bits, expected)?;
         let rows = self.kind.row_count(self.values);
-        let chance = value_layout(self.kind, self.values, self.value_bits).chance();
+        let layout = value_layout(self.kind, self.values, self.value_bits);
+        let agreement = layout.agreement_probability(self.threshold);
         let banding = match self.banding {
             Some((bands, rows_per_band)) => Banding::explicit(bands, rows_per_band, rows)?,
-            None => Banding::by_recall(rows, self.threshold, self.recall, chance)?,
+            None => Banding::by_recall(rows, self.threshold, self.recall, agreement)?,
         };
         Ok(MinHashSchema {
             kind: self.kind,
@@ -494,6 +502,14 @@ impl SchemaBuilder {
     /// Adds MinHash signatures.
     pub fn minhash(mut self, minhash: MinHash) -> Self {
         self.minhash = Some(minhash);
+        self
+    }
+
+    /// Adds dense vectors, in place of MinHash signatures, and keeps them in the form that the rules
+    /// state.
+    pub fn vector(mut self, vector: Vector) -> Self {
+        self.minhash = Some(vector.hashed);
+        self.exact_bits = vector.kept.map(KeptVector::bits);
         self
     }
 

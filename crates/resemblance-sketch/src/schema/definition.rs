@@ -176,7 +176,8 @@ pub(super) fn value_layout(kind: MinHashKind, values: u16, value_bits: u8) -> Va
         kind => ValueLayout::Packed {
             count: values,
             bits: value_bits,
-            is_mixed: kind != MinHashKind::External,
+            is_mixed: kind != MinHashKind::External && kind.vector().is_none(),
+            curve: kind.curve(),
         },
     }
 }
@@ -485,7 +486,7 @@ impl Schema {
     }
 
     /// Returns the width of the hashes of exact sets, 32 to 64 bits, or `None` unless the schema is
-    /// exact: see [`SchemaBuilder::exact_bits`](crate::SchemaBuilder::exact_bits).
+    /// exact. For vectors, the number of bits of a component: see [`SchemaBuilder::exact_bits`](crate::SchemaBuilder::exact_bits).
     #[must_use]
     pub fn exact_bits(&self) -> Option<u8> {
         self.recipe.exact_bits
@@ -493,7 +494,7 @@ impl Schema {
 
     /// Returns a bound on the probability that a comparison of two documents is wrong because
     /// hashes collide, if they have this number of different features together. `None` unless the
-    /// schema is exact.
+    /// schema is exact, and for vectors.
     ///
     /// ```
     /// # use resemblance_sketch::{MinHash, Schema};
@@ -505,6 +506,9 @@ impl Schema {
     #[must_use]
     pub fn collision_probability(&self, features: u64) -> Option<f64> {
         let bits = self.recipe.exact_bits?;
+        if self.recipe.vector().is_some() {
+            return None;
+        }
         let pairs = features as f64 * (features.saturating_sub(1)) as f64 / 2.0;
         Some((pairs / 2_f64.powi(bits.into())).min(1.0))
     }

@@ -15,6 +15,7 @@ impl fmt::Display for Schema {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.recipe.text {
             Some(text) => write!(f, "text: {text}")?,
+            None if self.vector().is_some() => write!(f, "text: none, vectors")?,
             None => write!(f, "text: none, precomputed features")?,
         }
         write!(f, "; seed {}", self.recipe.seed)?;
@@ -55,6 +56,9 @@ impl fmt::Display for Schema {
         }
         if let Some(containment) = &self.recipe.containment {
             write_containment(f, containment)?;
+        }
+        if let Some(form) = self.vector().and_then(|vector| vector.kept()) {
+            write!(f, "\nexact: vectors, kept as {form}, decide similarities")?;
         }
         if let Some((bits, chance)) = self.exact_bits().zip(self.collision_probability(1_000)) {
             write!(
@@ -113,13 +117,14 @@ fn write_containment(f: &mut fmt::Formatter<'_>, containment: &Containment) -> f
 }
 
 fn write_minhash(f: &mut fmt::Formatter<'_>, m: &MinHashSchema) -> fmt::Result {
-    let values = match m.kind {
-        MinHashKind::BottomK => "hashes",
-        _ => "values",
+    let (family, values) = match m.kind {
+        MinHashKind::BottomK => ("MinHash", "hashes"),
+        MinHashKind::Vector(_) => ("vectors", "values"),
+        _ => ("MinHash", "values"),
     };
     write!(
         f,
-        "\nMinHash: {} {values} of {} bits, {}, {} bands of {} rows, threshold {}",
+        "\n{family}: {} {values} of {} bits, {}, {} bands of {} rows, threshold {}",
         m.values,
         m.value_bits(),
         m.kind,

@@ -13,6 +13,7 @@ mod near;
 mod rebanding;
 mod schema_bytes;
 mod stored;
+mod vector;
 
 pub use builder::{MinHash, SchemaBuilder, SimHash};
 pub use definition::{MinHashSchema, Schema};
@@ -21,3 +22,4 @@ pub use difference::RecipeDifference;
 pub use near::{ClusterBounds, Combine, Linkage};
 pub use rebanding::Rebanding;
 pub use stored::UncheckedSchema;
+pub use vector::{Vector, VectorSchema};

@@ -118,6 +118,10 @@ pub(super) mod stream {
     pub(crate) const PROBABILITY_KEY: u64 = 6;
     /// The key of kept hashes.
     pub(crate) const CONTAINMENT_KEY: u64 = 7;
+    /// The key of the signs by which vectors are rotated.
+    pub(crate) const VECTOR_KEY: u64 = 8;
+    /// The key of the shifts of a vector's intervals.
+    pub(crate) const INTERVAL_KEY: u64 = 9;
     /// The index of MinHash's first function. Each family defines the indices after it.
     pub(crate) const MINHASH: u64 = 16;
 }

@@ -11,6 +11,7 @@ use super::recipe::{Recipe, RecipeMark};
 use super::signature::Signature;
 use super::simhash::{SimHasher, WeightedHash};
 use super::values::MinHashValues;
+use super::vector::{KeptVector, VectorHasher};
 use crate::error::{Result, SketchError};
 use crate::fingerprint::Fingerprint;
 use crate::text::Text;
@@ -29,6 +30,10 @@ pub(super) struct HashFunctions {
     pub(super) simhash: Option<SimHasher>,
     /// The hashes of exact sets, if signatures have these in addition to kept hashes.
     set_hash: Option<SetHash>,
+    /// The hash functions of vectors, if documents have these.
+    pub(super) vectors: Option<VectorHasher>,
+    /// The functions for what documents have beside vectors.
+    pub(super) beside_vector: Option<Arc<HashFunctions>>,
 }
 
 impl HashFunctions {
@@ -41,7 +46,6 @@ impl HashFunctions {
         let of_weights = weights.as_ref().map(|weights| weights.fingerprint());
         Self {
             mark: recipe.mark(of_weights),
-            weights,
             value_bits,
             minhash: recipe
                 .minhash
@@ -49,10 +53,19 @@ impl HashFunctions {
             simhash: recipe
                 .simhash_bits
                 .map(|bits| SimHasher::new(recipe.seed, bits)),
+            vectors: recipe.minhash.and_then(|minhash| {
+                let kept = recipe.exact_bits.and_then(KeptVector::of_bits);
+                let kind = minhash.kind.vector()?;
+                Some(VectorHasher::new(recipe.seed, minhash.values, kind, kept))
+            }),
+            beside_vector: recipe
+                .beside_vector()
+                .map(|beside| Arc::new(Self::new(beside, weights.clone(), value_bits))),
             set_hash: recipe.set_bits().map(|bits| SetHash {
                 key: derive(recipe.seed, stream::CONTAINMENT_KEY),
                 bits,
             }),
+            weights,
             recipe,
         }
     }
@@ -62,6 +75,8 @@ impl HashFunctions {
         let expected = "a precomputed signature: the schema's MinHash values are external";
         let is_valid = !self.recipe.makes_minhash_elsewhere();
         SketchError::require(is_valid, "document", "features", expected)?;
+        let expected = "a vector, as in the schema";
+        SketchError::require(self.vectors.is_none(), "document", "features", expected)?;
         let expected = "a precomputed signature: the schema's fingerprints are external";
         let is_valid = !self.recipe.is_made_elsewhere();
         SketchError::require(is_valid, "document", "features", expected)?;

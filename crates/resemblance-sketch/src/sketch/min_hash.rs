@@ -13,9 +13,13 @@ use super::weighted::{WeightProcess, WeightedMinHasher};
 pub(super) enum AnyMinHasher {
     Functions(MinHasher),
     OnePass(OnePass),
-    BottomK { sketch: BottomK, max_values: u16 },
+    BottomK {
+        sketch: BottomK,
+        max_values: u16,
+    },
     Weighted(WeightedMinHasher),
-    External,
+    /// Values that the caller provides, or that a [`VectorHasher`](super::vector::VectorHasher) makes.
+    Elsewhere,
 }
 
 /// The state of an [`AnyMinHasher`] after some features, without its functions.
@@ -42,7 +46,7 @@ impl AnyMinHasher {
             },
             MinHashKind::Weighted => weighted(WeightProcess::Steps),
             MinHashKind::Probability => weighted(WeightProcess::Rates),
-            MinHashKind::External => Self::External,
+            MinHashKind::External | MinHashKind::Vector(_) => Self::Elsewhere,
         }
     }
 
@@ -59,7 +63,7 @@ impl AnyMinHasher {
             Self::BottomK { sketch, max_values } => {
                 MinHashState::BottomK(sketch, sketch.state(), *max_values)
             }
-            Self::Weighted(_) | Self::External => MinHashState::Deferred,
+            Self::Weighted(_) | Self::Elsewhere => MinHashState::Deferred,
         }
     }
 

@@ -25,6 +25,7 @@ mod sketcher;
 #[cfg(test)]
 mod tests;
 mod values;
+mod vector;
 mod weighted;
 mod weighting;
 
@@ -42,3 +43,5 @@ pub use simhash::is_present;
 pub use sketcher::Sketcher;
 pub use sketcher::values_by_every_kernel;
 pub use values::ValueLayout;
+pub(crate) use vector::INTERVAL;
+pub use vector::{DenseVector, KeptVector, VectorKind, VectorMetric};

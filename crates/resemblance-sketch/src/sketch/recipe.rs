@@ -8,7 +8,9 @@ use super::bottom_k;
 use super::containment::{Containment, KEPT_HASH_BITS};
 use super::hash::feature_hash;
 use super::minhash::Permutations;
+use super::vector::{KeptVector, VectorKind, VectorMetric};
 use crate::error::{Result, SketchError};
+use crate::lanes::AgreementCurve;
 use crate::text::Text;
 
 /// The widths of a SimHash fingerprint, in bits.
@@ -55,6 +57,8 @@ pub enum MinHashKind {
     /// [`probability_jaccard`](crate::exact::probability_jaccard). Only the shares of a document's
     /// features matter, not its length. A feature without a weight weighs 1 each time it occurs.
     Probability,
+    /// Hash values of a dense vector: see [`Vector`](crate::Vector).
+    Vector(VectorKind),
 }
 
 impl MinHashKind {
@@ -78,6 +82,21 @@ impl MinHashKind {
         }
     }
 
+    /// Returns the agreement curve of the values, before they are cut.
+    pub(crate) fn curve(self) -> AgreementCurve {
+        self.vector()
+            .map_or(AgreementCurve::Identity, VectorKind::curve)
+    }
+
+    /// Returns the kind of vectors that the values are of, or `None` if they are of features.
+    #[must_use]
+    pub fn vector(self) -> Option<VectorKind> {
+        match self {
+            Self::Vector(kind) => Some(kind),
+            _ => None,
+        }
+    }
+
     /// The number of the kind in a recipe's fingerprint. Frozen.
     fn code(self) -> u8 {
         match self {
@@ -93,6 +112,21 @@ impl MinHashKind {
             Self::Weighted => 18,
             Self::External => 19,
             Self::Probability => 20,
+            Self::Vector(VectorKind {
+                metric: VectorMetric::Cosine,
+                ..
+            }) => 21,
+            Self::Vector(_) => 22,
+        }
+    }
+}
+
+impl MinHashKind {
+    /// Appends the kind as a recipe's fingerprint has it. Frozen.
+    fn append_to(self, bytes: &mut Vec<u8>) {
+        bytes.push(self.code());
+        if let Self::Vector(kind) = self {
+            kind.append_to(bytes);
         }
     }
 }
@@ -106,6 +140,7 @@ impl fmt::Display for MinHashKind {
             Self::Weighted => f.write_str("weighted"),
             Self::External => f.write_str("external"),
             Self::Probability => f.write_str("probability"),
+            Self::Vector(kind) => write!(f, "{kind}"),
         }
     }
 }
@@ -275,6 +310,7 @@ impl Recipe {
             let is_enough = kind != MinHashKind::BottomK || values >= MIN_BOTTOM_K;
             let expected = "64 to 1,024 for bottom-k";
             SketchError::require(is_enough, "minhash values", values, expected)?;
+            kind.vector().map_or(Ok(()), VectorKind::validate)?;
             let is_allowed = kind != MinHashKind::External || self.text.is_none();
             let expected = "none: external signatures are computed elsewhere";
             SketchError::require(is_allowed, "text", "a text recipe", expected)?;
@@ -287,13 +323,23 @@ impl Recipe {
             self.validate_containment(&containment)?;
         }
         if let Some(bits) = self.exact_bits {
-            let is_valid = SET_HASH_BITS.contains(&bits);
-            SketchError::require(is_valid, "exact_bits", bits, "32 to 64")?;
+            let (is_valid, expected) = match self.vector() {
+                Some(_) => (
+                    KeptVector::of_bits(bits).is_some(),
+                    "8, 16 or 32 for vectors",
+                ),
+                None => (SET_HASH_BITS.contains(&bits), "32 to 64"),
+            };
+            SketchError::require(is_valid, "exact_bits", bits, expected)?;
             self.validate_exact()?;
         }
         let is_allowed = self.text.is_none() || !self.is_made_elsewhere();
         let expected = "none: external fingerprints are computed elsewhere";
-        SketchError::require(is_allowed, "text", "a text recipe", expected)
+        SketchError::require(is_allowed, "text", "a text recipe", expected)?;
+        let is_used =
+            self.text.is_none() || self.vector().is_none() || self.beside_vector().is_some();
+        let expected = "none, or SimHash or containment, which texts need beside vectors";
+        SketchError::require(is_used, "text", "a text recipe", expected)
     }
 
     fn validate_containment(&self, containment: &Containment) -> Result<()> {
@@ -328,7 +374,26 @@ impl Recipe {
         let keeps_all = self
             .containment
             .is_some_and(|it| it.window_shingles() == Some(1) || it.scale() == Some(1));
-        keeps_all && !is_weighted && (self.text.is_none() || self.kept_text() == self.text)
+        keeps_all
+            && !is_weighted
+            && self.vector().is_none()
+            && (self.text.is_none() || self.kept_text() == self.text)
+    }
+
+    /// Returns the kind of vectors that documents have, if they have any.
+    pub(crate) fn vector(&self) -> Option<VectorKind> {
+        self.minhash.and_then(|minhash| minhash.kind.vector())
+    }
+
+    /// Returns the recipe of what documents have beside vectors, if they have anything else.
+    pub(super) fn beside_vector(&self) -> Option<Self> {
+        self.vector()?;
+        let beside = Self {
+            minhash: None,
+            exact_bits: None,
+            ..self.clone()
+        };
+        (!beside.is_made_elsewhere()).then_some(beside)
     }
 
     /// Returns the width of the hashes of exact sets if signatures have sets in addition to kept
@@ -383,7 +448,9 @@ impl Recipe {
         }
         let minhash = self.minhash.map(|minhash| {
             let [low, high] = minhash.values.to_le_bytes();
-            [low, high, minhash.kind.code()]
+            let mut bytes = vec![low, high];
+            minhash.kind.append_to(&mut bytes);
+            bytes
         });
         let mut containment = Vec::new();
         if let Some(recipe) = self.containment {
@@ -420,7 +487,9 @@ impl Recipe {
         let values = self.minhash.map_or(0, |minhash| minhash.values);
         bytes.extend_from_slice(&values.to_le_bytes());
         bytes.extend_from_slice(&self.recorded_bits().unwrap_or(0).to_le_bytes());
-        bytes.extend(self.minhash.map(|minhash| minhash.kind.code()));
+        if let Some(minhash) = self.minhash {
+            minhash.kind.append_to(&mut bytes);
+        }
         if let Some(containment) = self.containment {
             containment.append_to(&mut bytes);
         }

@@ -1,6 +1,6 @@
 //! The test vector that detects a build whose hashes differ.
 
-use super::hash::feature_hash;
+use super::hash::{feature_hash, mix64};
 use super::signature::Signature;
 use super::sketcher::Sketcher;
 use crate::error::Result;
@@ -22,6 +22,9 @@ impl Sketcher {
     /// Returns a digest of the signatures of fixed documents, frozen for each recipe. If the caller
     /// provides the signatures, it is the digest of none.
     pub fn self_test(&self) -> Result<u64> {
+        if let Some(kind) = self.recipe().vector() {
+            return self.self_test_of_vectors(kind.dimensions);
+        }
         let mut bytes = Vec::new();
         if !self.makes_signatures() {
             return Ok(feature_hash(&bytes));
@@ -51,6 +54,24 @@ impl Sketcher {
     }
 }
 
+impl Sketcher {
+    /// Returns a digest of the signatures of fixed vectors, and of fixed texts beside them. Frozen.
+    fn self_test_of_vectors(&self, dimensions: u16) -> Result<u64> {
+        let mut bytes = Vec::new();
+        for number in 0..4_u32 {
+            let component = |place: u32| {
+                let mixed = mix64(u64::from(number) << 32 | u64::from(place));
+                (mixed >> 40) as f32 / 8_388_608.0 - 1.0
+            };
+            let components: Vec<f32> = (0..dimensions.into()).map(component).collect();
+            append(&mut bytes, &self.of_vector(&components)?);
+        }
+        let beside = self.beside_vector().map(|beside| beside.self_test());
+        bytes.extend(beside.transpose()?.unwrap_or(0).to_le_bytes());
+        Ok(feature_hash(&bytes))
+    }
+}
+
 fn append(bytes: &mut Vec<u8>, signature: &Signature) {
     bytes.push(u8::from(signature.is_empty()));
     signature.append_values(bytes);
@@ -61,6 +82,9 @@ fn append(bytes: &mut Vec<u8>, signature: &Signature) {
         for number in set.hashes().iter().chain(set.weights()) {
             bytes.extend_from_slice(&number.to_le_bytes());
         }
+    }
+    for component in signature.vector().into_iter().flatten() {
+        bytes.extend_from_slice(&component.to_le_bytes());
     }
     // Without a fingerprint, the digest contains that of an empty document. Frozen.
     match signature.fingerprint() {

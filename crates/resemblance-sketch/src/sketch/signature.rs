@@ -131,6 +131,9 @@ impl Signature {
         {
             bytes.extend(number.to_le_bytes());
         }
+        for component in self.vector().into_iter().flatten() {
+            bytes.extend(component.to_le_bytes());
+        }
         xxh3_128(&bytes)
     }
 
@@ -313,6 +316,23 @@ impl Signature {
     #[inline]
     pub fn exact_set(&self) -> Option<&ExactSet> {
         self.set.as_deref()
+    }
+
+    /// Returns the vector that a schema with [vectors](crate::Vector) keeps: scaled to length 1 if
+    /// the measure is the cosine, and rounded to the form that is kept.
+    #[must_use]
+    pub fn vector(&self) -> Option<&[f32]> {
+        let vector = self.set.as_ref().and_then(|set| set.vector());
+        vector.map(|vector| vector.components())
+    }
+
+    /// Returns this signature with the fingerprint and the kept hashes of another one.
+    pub(super) fn with_rest_of(self, rest: Self) -> Self {
+        Self {
+            simhash: rest.simhash,
+            kept: rest.kept,
+            ..self
+        }
     }
 
     /// Returns this signature with these kept hashes.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::containment::KeptHashes;
 use super::draft::{SignatureDraft, StreamedText};
+use super::exact::ExactSet;
 use super::frequencies::DocumentFrequencies;
 use super::hash::feature_hash;
 use super::hash_functions::HashFunctions;
@@ -325,6 +326,75 @@ impl Sketcher {
         let is_empty = features.is_empty();
         let signature = self.functions.signature(values, fingerprint, is_empty);
         Ok(signature.with_set(self.functions.weighted_set(&features)))
+    }
+
+    /// Returns the signature of a dense vector, in a schema with [vectors](crate::Vector) alone.
+    ///
+    /// # Errors
+    ///
+    /// [`SketchError::InvalidParameter`] if the schema has no vectors, or something beside them;
+    /// for another number of dimensions, for numbers that are not finite, and for zeros alone if
+    /// the measure is the cosine.
+    ///
+    /// ```
+    /// use resemblance_sketch::{Schema, Vector};
+    /// let sketcher = Schema::builder().vector(Vector::cosine(3)).build()?.sketcher();
+    /// let signature = sketcher.vector(&[1.0, 2.0, 2.0])?;
+    /// assert_eq!(signature.vector(), Some(&[1.0 / 3.0, 2.0 / 3.0, 2.0 / 3.0][..]));
+    /// assert!(sketcher.vector(&[0.0; 3]).is_err() && sketcher.vector(&[f32::NAN; 3]).is_err());
+    /// # Ok::<(), resemblance_sketch::SketchError>(())
+    /// ```
+    pub fn vector(&self, components: &[f32]) -> Result<Signature> {
+        let expected = "a vector with what else the schema has: see Sketcher::with_vector";
+        let is_alone = self.functions.beside_vector.is_none();
+        SketchError::require(is_alone, "document", "a vector alone", expected)?;
+        self.of_vector(components)
+    }
+
+    /// Returns the sketcher of what documents have beside vectors. Pass its signatures to
+    /// [`with_vector`](Self::with_vector). Returns `None` if documents have vectors alone, or none.
+    ///
+    /// ```
+    /// use resemblance_sketch::{Schema, SimHash, Text, Vector};
+    /// let schema = Schema::builder().text(Text::words(2)).simhash(SimHash::bits64());
+    /// let sketcher = schema.vector(Vector::cosine(2)).build()?.sketcher();
+    /// let text = sketcher.beside_vector().expect("it has texts").text("a text with a vector")?;
+    /// let both = sketcher.with_vector(text, &[3.0, 4.0])?;
+    /// assert!(both.fingerprint().is_some() && both.vector().is_some());
+    /// # Ok::<(), resemblance_sketch::SketchError>(())
+    /// ```
+    #[must_use]
+    pub fn beside_vector(&self) -> Option<Self> {
+        let functions = self.functions.beside_vector.clone()?;
+        Some(Self { functions })
+    }
+
+    /// Adds a vector to a signature that the [sketcher of the rest](Self::beside_vector) made.
+    ///
+    /// # Errors
+    ///
+    /// The same as [`vector`](Self::vector); [`SketchError::SignatureMismatch`] for a signature of
+    /// another recipe; [`SketchError::InvalidParameter`] for a document without features: it would
+    /// be near by its vector, but no document without features is near another one.
+    pub fn with_vector(&self, rest: Signature, components: &[f32]) -> Result<Signature> {
+        let beside = self.functions.beside_vector.as_ref();
+        if beside.map(|beside| beside.mark) != rest.recipe_mark() {
+            let expected = "what beside_vector of the same schema made";
+            return Err(SketchError::signature("recipe", "another one", expected));
+        }
+        let expected = "at least one feature beside the vector";
+        SketchError::require(!rest.is_empty(), "document", "no features", expected)?;
+        Ok(self.of_vector(components)?.with_rest_of(rest))
+    }
+
+    pub(super) fn of_vector(&self, components: &[f32]) -> Result<Signature> {
+        let vectors = self.functions.vectors.as_ref();
+        let found = "a vector";
+        let expected = "a schema with vectors";
+        let vectors = vectors.ok_or_else(|| SketchError::invalid("document", found, expected))?;
+        let (values, kept) = vectors.hash(components)?;
+        let signature = Signature::new(Some(values), None, false, Some(self.functions.mark));
+        Ok(signature.with_set(kept.map(ExactSet::of_vector)))
     }
 
     /// Returns true if this sketcher makes signatures, and false if the caller provides them.

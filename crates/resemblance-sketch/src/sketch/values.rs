@@ -6,7 +6,7 @@ use super::b_bit::cut;
 use super::bottom_k::{bottom_k_jaccard, shared};
 use super::{b_bit, bottom_k};
 use crate::error::{Result, SketchError};
-use crate::lanes::{Banding, binomial_terms};
+use crate::lanes::{AgreementCurve, Banding, binomial_terms};
 
 /// The agreement of equal bottom-k signatures. Their estimates are multiples of 1 / 2^30.
 const MAX_BOTTOM_K_AGREEMENT: usize = 1 << 30;
@@ -26,6 +26,7 @@ pub(crate) enum MinHashValues {
         bits: u8,
         /// True if values were mixed before they were cut.
         was_mixed: bool,
+        curve: AgreementCurve,
         values: Vec<u32>,
     },
     /// The smallest hashes of a set, ascending and distinct, at most `max_count`.
@@ -45,6 +46,8 @@ pub enum ValueLayout {
         /// True if values are mixed before they are cut to these bits. Values of other programs are
         /// not, because they may already have this width.
         is_mixed: bool,
+        /// How probable it is that two documents agree in a value.
+        curve: AgreementCurve,
     },
     /// At most `max_count` hashes of 64 bits, ascending, little-endian.
     Smallest {
@@ -75,15 +78,27 @@ impl ValueLayout {
     /// Returns the probability that two documents of this similarity agree in a value.
     #[inline]
     pub fn agreement_probability(self, similarity: f64) -> f64 {
-        similarity + (1.0 - similarity) * self.chance()
+        let agreement = self.curve().agreement(similarity);
+        agreement + (1.0 - agreement) * self.chance()
+    }
+
+    fn curve(self) -> AgreementCurve {
+        match self {
+            Self::Packed { curve, .. } => curve,
+            Self::Smallest { .. } => AgreementCurve::Identity,
+        }
     }
 
     /// Returns the probability that unequal values become equal when they are cut. For values of 32
-    /// bits and rows of bottom-k it is taken to be 0.
+    /// bits, rows of bottom-k and values of vectors it is taken to be 0.
     #[inline]
-    pub(crate) fn chance(self) -> f64 {
+    fn chance(self) -> f64 {
         match self {
-            Self::Packed { bits, .. } if bits < 32 => b_bit::chance(bits),
+            Self::Packed {
+                bits,
+                curve: AgreementCurve::Identity,
+                ..
+            } if bits < 32 => b_bit::chance(bits),
             _ => 0.0,
         }
     }
@@ -147,7 +162,9 @@ impl ValueLayout {
     /// Returns the unbiased estimate for an agreement. With cut values it may be negative.
     fn unclamped(self, agreement: usize) -> f64 {
         match self {
-            Self::Packed { count, bits, .. } => unclamped(agreement, count.into(), bits),
+            Self::Packed {
+                count, bits, curve, ..
+            } => unclamped(agreement, count.into(), bits, curve),
             Self::Smallest { .. } => agreement as f64 / MAX_BOTTOM_K_AGREEMENT as f64,
         }
     }
@@ -156,8 +173,13 @@ impl ValueLayout {
     /// taken never to be equal by chance.
     #[inline]
     pub(crate) fn variance(self, similarity: f64) -> f64 {
-        match self.bits() {
-            bits @ ..32 => b_bit::variance(similarity, self.count().into(), bits),
+        match (self.curve(), self.bits()) {
+            (AgreementCurve::Identity, bits @ ..32) => {
+                b_bit::variance(similarity, self.count().into(), bits)
+            }
+            (curve @ (AgreementCurve::Angle | AgreementCurve::Interval(_)), _) => {
+                curve.variance(similarity, self.count())
+            }
             _ => similarity * (1.0 - similarity) / f64::from(self.count()),
         }
     }
@@ -201,9 +223,18 @@ impl ValueLayout {
     pub fn min_agreement(self, similarity: f64) -> usize {
         match self {
             // Equal signatures have the estimate 1.
-            Self::Packed { count, .. } => (0..usize::from(count))
-                .find(|equal| self.similarity(*equal) >= similarity)
-                .unwrap_or(count.into()),
+            Self::Packed { count, .. } => {
+                let (mut low, mut high) = (0, usize::from(count));
+                while low < high {
+                    let middle = (low + high) / 2;
+                    if self.similarity(middle) >= similarity {
+                        high = middle;
+                    } else {
+                        low = middle + 1;
+                    }
+                }
+                low
+            }
             Self::Smallest { .. } => (similarity * MAX_BOTTOM_K_AGREEMENT as f64).round() as usize,
         }
     }
@@ -211,11 +242,11 @@ impl ValueLayout {
 
 /// Returns the unbiased estimate if `equal` of `count` values of `bits` bits are equal. Corrects
 /// for chance if there are fewer than 32 bits.
-fn unclamped(equal: usize, count: usize, bits: u8) -> f64 {
-    if bits < 32 {
-        return b_bit::unclamped(equal, count, bits);
+fn unclamped(equal: usize, count: usize, bits: u8, curve: AgreementCurve) -> f64 {
+    match curve {
+        AgreementCurve::Identity if bits < 32 => b_bit::unclamped(equal, count, bits),
+        curve => curve.similarity(equal as f64 / count.max(1) as f64),
     }
-    equal as f64 / count.max(1) as f64
 }
 
 /// Counts the equal words, position by position, up to the end of the shorter slice.
@@ -327,6 +358,7 @@ impl MinHashValues {
             Self::Cut {
                 bits: had_bits,
                 was_mixed,
+                curve: AgreementCurve::Identity,
                 values,
             } if bits < had_bits => (values, was_mixed, true),
             other => return other,
@@ -337,14 +369,24 @@ impl MinHashValues {
         Self::Cut {
             bits,
             was_mixed,
+            curve: AgreementCurve::Identity,
             values,
+        }
+    }
+
+    /// Returns the agreement curve of the values.
+    fn curve(&self) -> AgreementCurve {
+        match self {
+            Self::Cut { curve, .. } => *curve,
+            _ => AgreementCurve::Identity,
         }
     }
 
     /// Returns true if the values have more than `bits` bits and can be cut.
     #[inline]
     pub(super) fn is_wider_than(&self, bits: u8) -> bool {
-        !matches!(self, Self::Smallest { .. }) && self.shape().1 > bits
+        let can_be_cut = self.hashes().is_none() && self.curve() == AgreementCurve::Identity;
+        can_be_cut && self.shape().1 > bits
     }
 
     /// Returns the values as the layout stores them, or `None` for bottom-k.
@@ -416,9 +458,11 @@ impl MinHashValues {
                 count,
                 bits,
                 is_mixed,
+                curve,
             } => Self::Cut {
                 bits,
                 was_mixed: is_mixed,
+                curve,
                 values: b_bit::unpack(bytes, count.into(), bits),
             },
             ValueLayout::Smallest { max_count } => Self::Smallest {
@@ -430,14 +474,20 @@ impl MinHashValues {
 
     /// Creates the values of a packed layout. Cuts them to its bits if any value has more.
     pub(super) fn of_layout(layout: ValueLayout, values: Vec<u32>, are_samples: bool) -> Self {
-        let (bits, was_mixed) = match layout {
-            ValueLayout::Packed { bits, is_mixed, .. } => (bits, is_mixed),
-            ValueLayout::Smallest { .. } => (32, false),
+        let (bits, was_mixed, curve) = match layout {
+            ValueLayout::Packed {
+                bits,
+                is_mixed,
+                curve,
+                ..
+            } => (bits, is_mixed, curve),
+            ValueLayout::Smallest { .. } => (32, false, AgreementCurve::Identity),
         };
         if bits < 32 && values.iter().all(|value| value >> bits == 0) {
             return Self::Cut {
                 bits,
                 was_mixed,
+                curve,
                 values,
             };
         }
@@ -453,6 +503,10 @@ impl MinHashValues {
         let ValueLayout::Packed { bits, is_mixed, .. } = layout else {
             return self.count() == 0;
         };
+        if self.curve() != AgreementCurve::Identity {
+            // Each vector has a direction, or a place.
+            return false;
+        }
         let none = cut(u32::MAX, bits, is_mixed);
         self.words().into_iter().flatten().all(|word| *word == none)
     }
@@ -527,7 +581,8 @@ impl MinHashValues {
             _ => None,
         };
         let mixed = (was_mixed(self), was_mixed(other));
-        let fits = !matches!(mixed, (Some(a), Some(b)) if a != b);
+        let is_same = !matches!(mixed, (Some(a), Some(b)) if a != b);
+        let fits = is_same && self.curve() == other.curve();
         if count != other_count || !fits || own_hashes.or(other_hashes).is_some() {
             let found = format!("{other_count} MinHash values of {other_bits} bits");
             let expected = format!("{count} of {bits} bits, as the other signature has");
@@ -536,7 +591,7 @@ impl MinHashValues {
         let least_bits = bits.min(other_bits);
         let is_mixed = mixed.0.or(mixed.1) == Some(true);
         let equal = self.equal_of(other, least_bits, is_mixed);
-        Ok(unclamped(equal, count, least_bits))
+        Ok(unclamped(equal, count, least_bits, self.curve()))
     }
 
     /// Returns the values of the union of both documents' features.
@@ -592,6 +647,7 @@ mod tests {
             count,
             bits,
             is_mixed: true,
+            curve: AgreementCurve::Identity,
         }
     }
 

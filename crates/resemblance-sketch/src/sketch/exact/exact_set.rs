@@ -2,13 +2,16 @@
 
 use super::sets::{WeightedSet, jaccard_from, probability_jaccard, weighted_jaccard};
 use crate::error::Result;
+use crate::invariant::bug;
 use crate::sketch::containment::kept_hash;
 use crate::sketch::hash::mix64;
 use crate::sketch::recipe::MinHashKind;
 use crate::sketch::simhash::{WeightedHash, add_up};
+use crate::sketch::vector::DenseVector;
 
-/// The features of a document in a schema that is [exact](crate::SchemaBuilder::exact): distinct
-/// hashes, of 44 bits unless the schema sets another width, in ascending order, and their weights if the kind of MinHash has weights.
+/// What a schema that is [exact](crate::SchemaBuilder::exact) keeps of a document to compare it: its
+/// features, which are distinct hashes of 44 bits unless the schema sets another width, in ascending
+/// order, and their weights if the kind of MinHash has weights. Or its vector.
 ///
 /// ```
 /// use resemblance_sketch::{MinHash, Schema, Text};
@@ -25,6 +28,8 @@ pub struct ExactSet {
     hashes: Vec<u64>,
     /// One weight for each hash, or empty.
     weights: Vec<u64>,
+    /// The vector of a document that has one in place of features.
+    vector: Option<DenseVector>,
 }
 
 /// The hash function of exact sets.
@@ -68,7 +73,27 @@ impl ExactSet {
     #[doc(hidden)]
     #[must_use]
     pub fn from_sorted(hashes: Vec<u64>, weights: Vec<u64>) -> Self {
-        Self { hashes, weights }
+        Self {
+            hashes,
+            weights,
+            vector: None,
+        }
+    }
+
+    /// Makes the content of a document with a vector.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn of_vector(vector: DenseVector) -> Self {
+        Self {
+            vector: Some(vector),
+            ..Self::default()
+        }
+    }
+
+    /// Returns the vector, if the document has one in place of features.
+    #[must_use]
+    pub fn vector(&self) -> Option<&DenseVector> {
+        self.vector.as_ref()
     }
 
     /// Returns the hashes in ascending order, each once.
@@ -90,21 +115,26 @@ impl ExactSet {
     /// # Errors
     ///
     /// [`SketchError::InvalidParameter`](crate::SketchError::InvalidParameter) for weights that no
-    /// schema makes.
+    /// schema makes; [`SketchError::Bug`](crate::SketchError::Bug) without the vectors of the kind.
     pub fn similarity_from(&self, floor: f64, other: &Self, kind: MinHashKind) -> Result<f64> {
         Ok(match kind {
             MinHashKind::Weighted => weighted_jaccard(&self.weighted()?, &other.weighted()?),
             MinHashKind::Probability => probability_jaccard(&self.weighted()?, &other.weighted()?),
+            MinHashKind::Vector(kind) => {
+                let vectors = self.vector.as_ref().zip(other.vector.as_ref());
+                let (a, b) = vectors.ok_or_else(|| bug("both documents have vectors"))?;
+                kind.similarity(a, b)
+            }
             _ => jaccard_from(floor, &self.hashes, &other.hashes),
         })
     }
 
     /// Returns the maximum similarity of two sets with these numbers of features. Sets reach it if
-    /// one contains the other. With weights, the maximum is 1.
+    /// one contains the other. With weights, and for vectors, the maximum is 1.
     #[must_use]
     pub fn max_similarity(a: usize, b: usize, kind: MinHashKind) -> f64 {
         match (a.min(b), a.max(b)) {
-            _ if kind.is_weighted() => 1.0,
+            _ if kind.is_weighted() || kind.vector().is_some() => 1.0,
             (_, 0) => 1.0,
             (least, most) => least as f64 / most as f64,
         }
