@@ -233,11 +233,12 @@ fn add_to(context: &Context, arguments: &AddArguments, store: &Store) -> Result<
     if outputs.is_some() {
         spool_sources(context, &mut corpus)?;
     }
-    let corpus = Arc::new(corpus);
+    let reads_pipe = corpus.sources.iter().any(|source| !source.is_rereadable());
     let mut addition = Addition {
         context,
         arguments,
-        corpus,
+        commits_pipes: reads_pipe && !arguments.is_atomic(),
+        corpus: Arc::new(corpus),
         store,
         features,
         verdicts,
@@ -267,6 +268,9 @@ struct Addition<'a> {
     context: &'a Context,
     arguments: &'a AddArguments,
     corpus: Arc<Corpus>,
+    /// True if documents come from a pipe, and there is more than one commit. Asking the files again
+    /// for each document would take longer than adding it.
+    commits_pipes: bool,
     store: &'a Store,
     /// Feature sets of the documents that were added, if similarities are to be exact.
     features: Option<FeatureSets>,
@@ -432,7 +436,7 @@ impl Addition<'_> {
         let shared = self.store.has_shared_writers() && !self.arguments.is_atomic();
         let usual = match shared {
             true => Some(TURN),
-            false => self.commits_pipes().then_some(PIPE_INTERVAL),
+            false => self.commits_pipes.then_some(PIPE_INTERVAL),
         };
         let interval = self.arguments.commit_interval.or(usual);
         if interval.is_some_and(|interval| open.pending > 0 && open.since.elapsed() >= interval) {
@@ -498,16 +502,10 @@ impl Addition<'_> {
     /// Commits the documents before a failure if they came from a pipe, because they cannot be read
     /// again.
     fn commit_of_pipe(&mut self, open: &mut OpenCommit) -> Result<()> {
-        match self.commits_pipes() {
+        match self.commits_pipes {
             true => self.commit(open),
             false => Ok(()),
         }
-    }
-
-    /// Returns true if documents come from a pipe, and there is more than one commit.
-    fn commits_pipes(&self) -> bool {
-        let mut sources = self.corpus.sources.iter();
-        sources.any(|source| !source.is_rereadable()) && !self.arguments.is_atomic()
     }
 
     /// Adds what was gathered. A signal waits meanwhile: a commit must not have a part of it.
