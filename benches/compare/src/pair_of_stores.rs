@@ -105,7 +105,14 @@ pub fn run(options: &Options) -> Result<()> {
     let words: Vec<&str> = english.split_whitespace().collect();
     load(options, &words, &mut sides)?;
     let [_, clusters] = &sides;
-    print_tables(&clusters.store.snapshot()?)
+    let snapshot = clusters.store.snapshot()?;
+    print_tables(&snapshot)?;
+    let (found, time) = timed(|| Ok(snapshot.clusters().run()?.count()))?;
+    println!(
+        "\nrecomputing {found} clusters: {:.2} s",
+        time.as_secs_f64()
+    );
+    Ok(())
 }
 
 /// Prints the size of the tables of clusters.
