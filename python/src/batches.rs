@@ -83,7 +83,7 @@ enum Item<'b> {
 }
 
 /// Arrays in their order.
-type Arrays = Box<dyn Iterator<Item = Result<ArrayRef, ArrowError>> + Send>;
+pub(crate) type Arrays = Box<dyn Iterator<Item = Result<ArrayRef, ArrowError>> + Send>;
 
 /// Returns the arrays of an object with Arrow's interface, or `None` for another object. Dictionary
 /// arrays are replaced by their values.
@@ -104,6 +104,20 @@ fn arrow_arrays(parameter: &str, object: &Bound<'_, PyAny>) -> PyResult<Option<A
         check_extension(parameter, array.field())?;
         let array = column_values(array.array());
         return Ok(Some(Box::new(std::iter::once(array))));
+    }
+    Ok(None)
+}
+
+/// Returns the arrays of lists of an object with Arrow's interface, or `None` for another object.
+/// NumPy reads those that are arrays of two dimensions for it.
+pub(crate) fn list_arrays(object: &Bound<'_, PyAny>) -> PyResult<Option<Arrays>> {
+    if object.hasattr("__arrow_c_stream__")? {
+        let reader: PyArrayReader = object.extract().map_err(|e| of_value(object.py(), e))?;
+        return Ok(Some(Box::new(reader.into_reader()?)));
+    }
+    if object.hasattr("__arrow_c_array__")? {
+        let array: PyArray = object.extract().map_err(|e| of_value(object.py(), e))?;
+        return Ok(Some(Box::new(std::iter::once(Ok(array.array().clone())))));
     }
     Ok(None)
 }

@@ -27,8 +27,9 @@ use crate::waiting::{Home, PATIENCE, abandon, closed, lock, receive, released, s
 /// The number of pairs that the thread that finds them sends to Python at once.
 const PAIRS_TOGETHER: usize = 1_024;
 
-pub(crate) const BY: [(&str, Family); 4] = [
+pub(crate) const BY: [(&str, Family); 5] = [
     ("minhash", Family::MinHash),
+    ("vector", Family::MinHash),
     ("simhash", Family::SimHash),
     ("any", Family::Any),
     ("both", Family::Both),

@@ -3,7 +3,7 @@
 //!
 //! Files import from those above them in this list: `lease`, `errors`, `python`, `waiting`, `keys`, `schema`,
 //! `exact`, `signature`, `batches`, `files`, `filter`, `answers`, `progress`, `joins`, `reads`, `snapshot`, `transaction`, `tickets`,
-//! `store`, `maintain`, `repeats`, `corpus`, `distributed`.
+//! `store`, `vectors`, `maintain`, `repeats`, `corpus`, `distributed`.
 
 mod answers;
 mod batches;
@@ -29,6 +29,7 @@ mod snapshot;
 mod store;
 mod tickets;
 mod transaction;
+mod vectors;
 mod waiting;
 
 use pyo3::prelude::*;

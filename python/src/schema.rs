@@ -20,6 +20,7 @@ use crate::errors::{OrRaise, invalid, invalid_parameter};
 use crate::keys::{Key, features_of, several};
 use crate::python::{choice, given, number, object, optional_number};
 use crate::signature::{Signature, Signatures};
+use crate::vectors::VectorFields;
 use crate::waiting::released;
 
 /// The rules by which texts become signatures, and by which these are indexed and compared.
@@ -311,7 +312,7 @@ pub(crate) fn weighted_features(weights: &Bound<'_, PyDict>) -> PyResult<Vec<(Ve
 #[pymethods]
 impl Schema {
     #[new]
-    #[pyo3(signature = (*, text=None, minhash=None, simhash=None, containment=None, near="any",
+    #[pyo3(signature = (*, text=None, minhash=None, vector=None, simhash=None, containment=None, near="any",
         seed=None, expected_documents=None, empty_documents="distinct", html=false, exact=false,
         exact_bits=None, clusters=false, cluster_threshold=None, cluster_distance=None,
         cluster_linkage="single"))]
@@ -319,6 +320,7 @@ impl Schema {
         py: Python<'_>,
         text: Option<TextFields>,
         minhash: Option<MinHashFields>,
+        vector: Option<VectorFields>,
         simhash: Option<SimHashFields>,
         containment: Option<ContainmentFields>,
         near: &str,
@@ -338,6 +340,10 @@ impl Schema {
             let expected = "text, and no seed: what takes texts out of HTML is the seed";
             return Err(invalid(py, "html", "True", expected));
         }
+        if vector.is_some() && (minhash.is_some() || exact || exact_bits.is_some()) {
+            let expected = "neither minhash nor exact: vectors take their place";
+            return Err(invalid(py, "vector", "a vector beside MinHash", expected));
+        }
         let seed = seed.or(mark);
         let builder = resemblance::Schema::builder()
             .near(choice(py, "near", near, &NEAR)?)
@@ -346,6 +352,7 @@ impl Schema {
             builder,
             text: text.map(|text| text.build(py)).transpose()?,
             minhash: minhash.map(|minhash| minhash.build(py)).transpose()?,
+            vector: vector.map(|vector| vector.build(py)).transpose()?,
             simhash: simhash.map(|simhash| simhash.build(py)).transpose()?,
             containment: containment.map(|containment| containment.build(py)).transpose()?,
             seed,
@@ -455,7 +462,8 @@ impl Schema {
         }
     }
 
-    /// Makes the signature of features with weights, from 0 to 65,536. The schema must have
+    /// Makes the signature of features with weights, from 0 to 65,536, or from -65,536 if the schema
+    /// has SimHash alone. The schema must have
     /// SimHash, or MinHash of the kind `"weighted"` or `"probability"`.
     fn sketch_weighted(slf: &Bound<'_, Self>, weights: &Bound<'_, PyDict>) -> PyResult<Signature> {
         let features = weighted_features(weights)?;
@@ -514,7 +522,8 @@ impl Schema {
     /// The MinHash part with its bands, or `None` without MinHash.
     #[getter]
     fn minhash<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let Some(minhash) = self.parts.schema.minhash() else {
+        let schema = &self.parts.schema;
+        let Some(minhash) = schema.minhash().filter(|_| schema.vector().is_none()) else {
             return Ok(None);
         };
         let (kind, permutations) = match minhash.kind() {
@@ -737,6 +746,7 @@ impl Schema {
         for (name, part) in [
             ("text", self.text(py)?),
             ("minhash", self.minhash(py)?),
+            ("vector", self.vector(py)?),
             ("simhash", self.simhash(py)?),
             ("containment", self.containment(py)?),
         ] {
@@ -764,6 +774,7 @@ impl Schema {
         }
         match self.parts.schema.exact_bits() {
             None => (),
+            Some(_) if self.parts.schema.vector().is_some() => (),
             Some(44) => parts.push("exact=True".into()),
             Some(bits) => parts.push(format!("exact_bits={bits}")),
         }

@@ -36,6 +36,9 @@ SCHEMAS = [
     rs.Schema(text=rs.Text.words(2), minhash=rs.MinHash(64, kind="weighted")),
     rs.Schema(text=rs.Text.words(2), minhash=rs.MinHash(64, kind="probability")),
     rs.Schema(minhash=rs.MinHash(64, kind="external", value_bits=16)),
+    rs.Schema(vector=rs.Vector.cosine(384, recall=0.99), clusters=True),
+    rs.Schema(vector=rs.Vector.euclidean(16, 0.5, kept="i8"), text=rs.Text.words(2), simhash=rs.SimHash()),
+    rs.Schema(vector=rs.Vector.cosine(3, kept=None)),
     rs.Schema(text=rs.Text.words(5), containment=rs.Containment(8)),
     rs.Schema(text=rs.Text.words(5), containment=rs.Containment(5, scaled=100)),
     rs.Schema(minhash=rs.MinHash(64), containment=rs.Containment(5, window=3)),
@@ -109,7 +112,7 @@ def test_what_is_out_of_range_is_named(make: object, parameter: str) -> None:
     assert isinstance(raised.value, ValueError)
 
 
-@pytest.mark.parametrize("schema", [s for s in SCHEMAS if s.text is not None], ids=str)
+@pytest.mark.parametrize("schema", [s for s in SCHEMAS if s.text is not None and s.vector is None], ids=str)
 def test_signatures_travel(schema: rs.Schema) -> None:
     documents = texts(50)
     signatures = schema.sketch_many([*documents, ""])

@@ -80,7 +80,7 @@ from .reports import (
     Trimmed,
     progress_bar,
 )
-from .schema import Containment, MinHash, SimHash, Text
+from .schema import Containment, MinHash, SimHash, Text, Vector
 
 # Not `Clusters` and `Matches`: polars reads sequences one by one, and these through Arrow's interface.
 for _class in (Cluster, Overlaps, Signatures):
@@ -133,6 +133,7 @@ __all__ = [
     "Transaction",
     "Trimmed",
     "Upserted",
+    "Vector",
     "__version__",
     "bulk_build",
     "check",

@@ -35,7 +35,7 @@ from .reports import (
     TableChoice,
     Trimmed,
 )
-from .schema import Containment, MinHash, SimHash, Text
+from .schema import Containment, MinHash, SimHash, Text, Vector
 
 class _ArrowStream(Protocol):
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
@@ -43,12 +43,17 @@ class _ArrowStream(Protocol):
 class _ArrowArray(Protocol):
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
 
+class _ArrayLike(Protocol):
+    def __array__(self) -> NDArray[Any]: ...
+
 _Path: TypeAlias = str | os.PathLike[str]
 _Key: TypeAlias = str | bytes
 _Document: TypeAlias = str | Signature
 _Documents: TypeAlias = Iterable[_Document] | Signatures | _ArrowStream | _ArrowArray
+_Vector: TypeAlias = Sequence[float] | NDArray[Any] | _ArrayLike
+_Vectors: TypeAlias = Sequence[Sequence[float]] | NDArray[Any] | _ArrayLike | _ArrowStream | _ArrowArray
 _Keys: TypeAlias = Iterable[_Key | float | date | None] | _ArrowStream | _ArrowArray
-_By: TypeAlias = Literal["minhash", "simhash", "any", "both"]
+_By: TypeAlias = Literal["minhash", "vector", "simhash", "any", "both"]
 _DropRule: TypeAlias = Literal["similarity", "distance", "both", "cluster", "contained"]
 _FoundFields: TypeAlias = tuple[
     int, float | None, bool, int | None, float | None, float | None, _DropRule
@@ -72,6 +77,7 @@ class Schema:
         *,
         text: Text | None = None,
         minhash: MinHash | None = None,
+        vector: Vector | None = None,
         simhash: SimHash | None = None,
         containment: Containment | None = None,
         near: Literal["any", "both"] = "any",
@@ -96,6 +102,10 @@ class Schema:
     def sketch_features_many(
         self, sets: Iterable[Iterable[_Key]], *, threads: int | None = None
     ) -> Signatures: ...
+    def sketch_vector(self, vector: _Vector, *, text: str | None = None) -> Signature: ...
+    def sketch_vectors(
+        self, vectors: _Vectors, *, texts: Iterable[str] | None = None, threads: int | None = None
+    ) -> Signatures: ...
     def sketch_weighted(self, weights: Mapping[str, float] | Mapping[bytes, float]) -> Signature: ...
     def features(self, text: str) -> NDArray[np.uint64]: ...
     def extract(self, document: str) -> str: ...
@@ -104,6 +114,8 @@ class Schema:
     def text(self) -> Text | None: ...
     @property
     def minhash(self) -> MinHash | None: ...
+    @property
+    def vector(self) -> Vector | None: ...
     @property
     def simhash(self) -> SimHash | None: ...
     @property
@@ -168,6 +180,8 @@ class Signature:
     def bottom_k(self) -> NDArray[np.uint64] | None: ...
     @property
     def value_bits(self) -> int | None: ...
+    @property
+    def vector(self) -> NDArray[np.float32] | None: ...
     @property
     def simhash(self) -> int | None: ...
     @property
@@ -467,7 +481,7 @@ class _Reads:
         n: int = 10,
         /,
         *,
-        by: Literal["minhash", "simhash"] | None = None,
+        by: Literal["minhash", "vector", "simhash"] | None = None,
         min_recall: float | None = None,
         scan: bool = True,
         payloads: bool = False,
@@ -480,7 +494,7 @@ class _Reads:
         n: int = 10,
         /,
         *,
-        by: Literal["minhash", "simhash"] | None = None,
+        by: Literal["minhash", "vector", "simhash"] | None = None,
         min_recall: float | None = None,
         scan: bool = True,
         payloads: bool = False,
@@ -494,7 +508,7 @@ class _Reads:
         factor: float = 1.0,
         /,
         *,
-        by: Literal["minhash", "simhash"] | None = None,
+        by: Literal["minhash", "vector", "simhash"] | None = None,
         min_recall: float | None = None,
         scan: bool = True,
         payloads: bool = False,

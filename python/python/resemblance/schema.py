@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import Any
 
 
 class _Part:
@@ -86,6 +87,53 @@ class MinHash(_Part):
     code_bits: int | None = None
     kind: str = "functions"
     permutations: str | None = None
+
+
+@dataclass(frozen=True, repr=False)
+class Vector(_Part):
+    """Dense vectors, such as embeddings, in place of MinHash. `Schema.sketch_vectors` takes them from NumPy.
+
+    The similarity of two vectors is their cosine, where a negative one counts as 0, or 1 / (1 + d) at a
+    Euclidean distance of d. Vectors with a similarity of at least `threshold` are near-duplicates; `None`
+    selects 0.95 for a cosine, and for a Euclidean metric the similarity at `distance`. A pair at the
+    threshold is found with the probability `recall` (0.95), for which bands of `values` hash values (512)
+    are chosen, unless `bands` and `rows` are given.
+
+    `kept` is the form in which a store keeps vectors for the exact comparison: `"f32"`, `"f16"`, `"i8"`, or
+    `None`, with which all similarities are estimates.
+
+    >>> Vector.cosine(384, threshold=0.9)
+    Vector(dimensions=384, threshold=0.9)
+    """
+
+    dimensions: int
+    metric: str = "cosine"
+    distance: float | None = None
+    threshold: float | None = None
+    recall: float | None = None
+    values: int | None = None
+    bands: int | None = None
+    rows: int | None = None
+    code_bits: int | None = None
+    kept: str | None = "f32"
+
+    @classmethod
+    def cosine(cls, dimensions: int, **settings: Any) -> Vector:
+        """Vectors that are compared by the cosine of their angle."""
+        return cls(dimensions, "cosine", **settings)
+
+    @classmethod
+    def euclidean(cls, dimensions: int, distance: float, **settings: Any) -> Vector:
+        """Vectors that are near within a Euclidean distance."""
+        return cls(dimensions, "euclidean", distance, **settings)
+
+    def similarity_at(self, distance: float) -> float:
+        """Returns the similarity of vectors at a distance: a Euclidean one, or 1 - cos."""
+        return 1 - distance if self.metric == "cosine" else 1 / (1 + distance)
+
+    def distance_at(self, similarity: float) -> float:
+        """Returns the distance at which vectors have a similarity: a Euclidean one, or 1 - cos."""
+        return 1 - similarity if self.metric == "cosine" else 1 / similarity - 1
 
 
 @dataclass(frozen=True, repr=False)

@@ -136,7 +136,7 @@ impl Vector {
 /// let vector = schema.vector().expect("it has vectors");
 /// assert_eq!((vector.dimensions(), vector.kept()), (128, Some(KeptVector::F32)));
 /// assert!(matches!(vector.metric(), VectorMetric::Euclidean(_)));
-/// assert_eq!(vector.similarity_at(0.25), 0.8);
+/// assert_eq!((vector.distance(), vector.similarity_at(0.25)), (Some(0.25), 0.8));
 /// assert_eq!(vector.distance_at(0.8), 0.25);
 /// # Ok::<(), resemblance_sketch::SketchError>(())
 /// ```
@@ -157,6 +157,15 @@ impl VectorSchema {
     #[must_use]
     pub fn metric(&self) -> VectorMetric {
         self.kind.metric
+    }
+
+    /// The Euclidean distance for which vectors are hashed, or `None` for a cosine.
+    #[must_use]
+    pub fn distance(&self) -> Option<f64> {
+        match self.kind.metric {
+            VectorMetric::Cosine => None,
+            VectorMetric::Euclidean(width) => Some(width.get() / INTERVAL),
+        }
     }
 
     /// The form in which vectors are kept, or `None` if only hash values are.

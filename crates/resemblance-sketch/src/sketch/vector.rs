@@ -227,22 +227,23 @@ impl KeptVector {
             }
             Self::F16 => {
                 let words = bytes.as_chunks::<2>().0.iter();
-                words
-                    .map(|word| half_to_single(u16::from_le_bytes(*word)))
-                    .collect()
+                let halves = words.map(|word| u16::from_le_bytes(*word));
+                halves.map(half_to_single).collect()
             }
             Self::I8 => {
                 let (exponent, steps) = bytes.split_first_chunk::<2>()?;
-                let step = step_of(i16::from_le_bytes(*exponent));
+                let exponent = i16::from_le_bytes(*exponent);
+                let step = step_of(exponent);
                 let scale = |byte: &u8| (f64::from(*byte as i8) * step) as f32;
-                steps.iter().map(scale).collect()
+                let components: Vec<f32> = steps.iter().map(scale).collect();
+                if exponent_of(&components) != exponent {
+                    return None;
+                }
+                components
             }
         };
-        let vector = DenseVector::new(components);
-        let is_finite = vector.components.iter().all(|it| it.is_finite());
-        let mut encoded = Vec::with_capacity(bytes.len());
-        self.encode(&vector, &mut encoded);
-        (is_finite && encoded == bytes).then_some(vector)
+        let is_finite = components.iter().all(|it| it.is_finite());
+        is_finite.then(|| DenseVector::new(components))
     }
 }
 
