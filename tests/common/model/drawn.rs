@@ -110,13 +110,16 @@ fn external(schema: &Schema, drawn: Drawn) -> Signature {
 
 /// Returns the signature of a vector near those of its family. No vector is empty.
 fn of_vector(schema: &Schema, drawn: Drawn) -> Signature {
-    let (family, changed, at) = match drawn {
+    let (family, changed, moved, at) = match drawn {
         Drawn::Near {
-            family, values, at, ..
-        } => (u64::from(family), values, at),
-        Drawn::Hot(number) => (1_000, 1, number as u8),
-        Drawn::Text(number) | Drawn::Weighted(number) => (2_000 + u64::from(number), 0, 0),
-        Drawn::Empty | Drawn::LikeEmpty => (3_000, 0, 0),
+            family,
+            values,
+            bits,
+            at,
+        } => (u64::from(family), values, bits, at),
+        Drawn::Hot(number) => (1_000, 1, 0, number as u8),
+        Drawn::Text(number) | Drawn::Weighted(number) => (2_000 + u64::from(number), 0, 0, 0),
+        Drawn::Empty | Drawn::LikeEmpty => (3_000, 0, 0, 0),
     };
     let component = |random: &mut Random| random.below(2_001) as f32 / 1_000.0 - 1.0;
     let mut base = Random(family);
@@ -127,6 +130,8 @@ fn of_vector(schema: &Schema, drawn: Drawn) -> Signature {
         let place = other.below(dimensions.into()) as usize;
         vector[place] += component(&mut other) / 4.0;
     }
+    // So little that all hash values are usually the same, and the vectors are not.
+    vector[0] += f32::from(moved) * 1e-5;
     schema.sketcher().vector(&vector).unwrap()
 }
 

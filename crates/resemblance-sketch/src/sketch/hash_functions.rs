@@ -104,6 +104,12 @@ impl HashFunctions {
         minhash.is_some_and(|minhash| minhash.needs_weights())
     }
 
+    /// Returns true if signatures are fingerprints alone, which weights of any sign have.
+    pub(super) fn takes_negative_weights(&self) -> bool {
+        let parts = (&self.recipe.minhash, &self.recipe.containment);
+        self.simhash.is_some() && matches!(parts, (None, None))
+    }
+
     /// Returns true if fingerprints depend on how often features occur.
     pub(super) fn counts_occurrences(&self) -> bool {
         self.simhash.is_some() && self.recipe.simhash_counts

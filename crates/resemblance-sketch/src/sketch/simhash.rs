@@ -165,6 +165,26 @@ impl SimHasher {
         })
     }
 
+    /// Returns the fingerprint of distinct features with positive or negative weights; 0 without
+    /// features. `total` is the sum of the weights without their signs.
+    pub(super) fn signed(&self, distinct: &[(u64, i64)], total: u64) -> Fingerprint {
+        self.fingerprint(|projection| {
+            let mut positive = [0_u64; 64];
+            for &(hash, weight) in distinct {
+                // A negative weight turns the sign of each projection around.
+                let word = match weight < 0 {
+                    true => !projection.word(hash),
+                    false => projection.word(hash),
+                };
+                for (bit, positive) in positive.iter_mut().enumerate() {
+                    *positive += weight.unsigned_abs() & ((word >> bit) & 1).wrapping_neg();
+                }
+            }
+            let hashes = distinct.iter().map(|&(hash, _)| hash);
+            self.signs(projection, &positive, total, hashes)
+        })
+    }
+
     fn fingerprint(&self, signs: impl Fn(&Projection) -> u64) -> Fingerprint {
         let halves = self.projections.iter();
         let value = halves.fold(0, |value, projection| {
@@ -223,7 +243,8 @@ pub(super) fn quantise(weight: f64) -> Result<u64> {
         // most 2^32.
         return Ok((weight * WHOLE_WEIGHT as f64).round_ties_even() as u64);
     }
-    let expected = "a finite number of 0 to 65,536";
+    let expected =
+        "a finite number of 0 to 65,536; a schema of SimHash alone takes negative ones as well";
     Err(SketchError::invalid("weight", weight, expected))
 }
 
@@ -238,13 +259,29 @@ pub fn is_present(weight: f64) -> bool {
 ///
 /// [`SketchError::InvalidParameter`] if the sum is 2^47 or more.
 pub(super) fn merge(features: &mut Vec<WeightedHash>) -> Result<u64> {
+    let total = total(features.iter().map(|(_, weight)| *weight))?;
+    add_up(features);
+    Ok(total)
+}
+
+/// The same for positive and negative weights. Drops features whose weights cancel out, and returns
+/// the sum of the others without their signs.
+pub(super) fn merge_signed(features: &mut Vec<(u64, i64)>) -> Result<u64> {
+    let weights = |features: &[(u64, i64)]| total(features.iter().map(|(_, it)| it.unsigned_abs()));
+    weights(features)?;
+    features.sort_unstable();
+    add_up_equal(features);
+    features.retain(|(_, weight)| *weight != 0);
+    weights(features)
+}
+
+fn total(weights: impl Iterator<Item = u64>) -> Result<u64> {
     let (found, expected) = ("a sum of at least 2^47", "a sum below 2^47 a document");
     let mut total = 0_u64;
-    for &(_, weight) in features.iter() {
+    for weight in weights {
         total = total.saturating_add(weight);
         SketchError::require(total <= MAX_TOTAL, "weights", found, expected)?;
     }
-    add_up(features);
     Ok(total)
 }
 

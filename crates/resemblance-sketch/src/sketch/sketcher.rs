@@ -257,7 +257,8 @@ impl Sketcher {
     /// # Errors
     ///
     /// [`SketchError::InvalidParameter`] if a weight is not a number from 0 to 65,536, or if the
-    /// weights of the document add up to 2⁴⁷ or more.
+    /// weights of the document add up to 2⁴⁷ or more. If the schema has SimHash alone, a weight may
+    /// be negative as well, from −65,536 on: fingerprints are signs of projections of any vector.
     ///
     /// ```
     /// # use resemblance_sketch::{Schema, SimHash};
@@ -265,7 +266,8 @@ impl Sketcher {
     /// let page = sketcher.weighted_features([("title", 5.0), ("body", 1.0)])?;
     /// let same = sketcher.weighted_features([("body", 1.0), ("title", 5.0), ("foot", 0.0)])?;
     /// assert_eq!(page.hamming(&same)?, 0);
-    /// assert!(sketcher.weighted_features([("title", -1.0)]).is_err());
+    /// let opposite = sketcher.weighted_features([("title", -5.0), ("body", -1.0)])?;
+    /// assert_eq!(page.hamming(&opposite)?, 64);
     /// # Ok::<(), resemblance_sketch::SketchError>(())
     /// ```
     pub fn weighted_features<I, F>(&self, features: I) -> Result<Signature>
@@ -295,9 +297,27 @@ impl Sketcher {
         &self,
         hashes: impl IntoIterator<Item = (u64, f64)>,
     ) -> Result<Signature> {
+        if self.functions.takes_negative_weights() {
+            return self.signed(hashes);
+        }
         let features = self.present(hashes)?;
         let kept = self.kept_of_features(features.iter().map(|(hash, _)| *hash));
         Ok(self.weighted(features)?.with_kept(kept))
+    }
+
+    /// Returns the fingerprint of features with positive and negative weights.
+    fn signed(&self, hashes: impl IntoIterator<Item = (u64, f64)>) -> Result<Signature> {
+        let mut features = Vec::new();
+        for (hash, weight) in hashes {
+            let steps = simhash::quantise(weight.abs())? as i64;
+            features.push((hash, if weight < 0.0 { -steps } else { steps }));
+        }
+        let total = simhash::merge_signed(&mut features)?;
+        let simhash = self.functions.simhash.as_ref();
+        let fingerprint = simhash.map(|simhash| simhash.signed(&features, total));
+        Ok(self
+            .functions
+            .signature(None, fingerprint, features.is_empty()))
     }
 
     /// Returns the features that are present, with their weights in whole steps.

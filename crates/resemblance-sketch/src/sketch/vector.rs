@@ -680,7 +680,7 @@ mod tests {
         hadamard(&mut found);
         for (row, found) in found.iter().enumerate() {
             let sign = |column: usize| {
-                if (row & column).count_ones() % 2 == 0 {
+                if (row & column).count_ones().is_multiple_of(2) {
                     1.0
                 } else {
                     -1.0

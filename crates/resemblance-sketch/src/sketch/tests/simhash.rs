@@ -248,3 +248,41 @@ fn counted_fingerprints_are_those_of_weights() {
     let external = crate::SimHash::external(64).term_counts(true);
     assert!(crate::Schema::builder().simhash(external).build().is_err());
 }
+
+/// A feature with a negative weight has the opposite of its projections, and the angle between
+/// vectors of any signs is estimated (Charikar 2002). Standard deviation of 128 bits at 60 degrees:
+/// √(1/3 · 2/3 / 128) = 0.042; of the mean of 200 vectors 0.003.
+#[test]
+fn negative_weights_turn_projections_around() {
+    let sketcher = |seed| {
+        let schema = crate::Schema::builder().simhash(crate::SimHash::bits128());
+        schema.seed(seed).build().unwrap().sketcher()
+    };
+    let (mut differing, root) = (0.0, 3_f64.sqrt() / 2.0);
+    for seed in 0..200 {
+        let sketcher = sketcher(seed);
+        // Vectors of many features, so that sums are nearly normal.
+        let of = |a: f64, b: f64| {
+            let signs = move |i: u64| if i.is_multiple_of(3) { -1.0 } else { 1.0 };
+            let first = (0..301).map(move |i| (i, a * signs(i)));
+            let second = (1_000..1_301).map(move |i| (i, b * signs(i)));
+            sketcher.weighted_hashes(first.chain(second)).unwrap()
+        };
+        differing += f64::from(of(1.0, 0.0).hamming(&of(0.5, root)).unwrap()) / 128.0;
+        // No sum of an odd number of features is 0, which one feature would decide.
+        assert_eq!(of(1.0, -0.5).hamming(&of(-1.0, 0.5)).unwrap(), 128);
+    }
+    let found = differing / 200.0;
+    assert!((found - 1.0 / 3.0).abs() < 5.0 * 0.003, "{found}");
+    let sketcher = sketcher(1);
+    let cancelled = sketcher
+        .weighted_hashes([(7, 1.5), (8, 1.0), (7, -1.5)])
+        .unwrap();
+    assert_eq!(cancelled, sketcher.weighted_hashes([(8, 1.0)]).unwrap());
+    assert!(
+        sketcher
+            .weighted_hashes([(7, 1.5), (7, -1.5)])
+            .unwrap()
+            .is_empty()
+    );
+}
