@@ -51,7 +51,10 @@ pub(crate) fn must_be_there(
                 listed(names),
                 settings.content.expected()
             ))
-            .with_advice("features of a table are in a column of lists"),
+            .with_advice(match settings.content.takes_features {
+                true => "features of a table are in a column of lists",
+                false => "a column \"signature\" holds fingerprints as integers or hexadecimal digits, or lists of values",
+            }),
         });
     }
     let id = settings.id.field().filter(|_| settings.id.is_required());

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::verification::SketchedText;
-use resemblance::schema::{MinHashKind, feature_hash};
+use resemblance::schema::{MinHashKind, SketchError, feature_hash};
 use resemblance::{Fingerprint, Schema, Signature, Sketcher, Text};
 use serde::de::{Deserializer as _, MapAccess, Visitor};
 use serde_json::value::RawValue;
@@ -491,26 +491,41 @@ fn parse_values(
     }
 }
 
-/// Parses hexadecimal digits, one for every four bits, or an integer.
+/// Parses hexadecimal digits, one for every four bits, or an integer, signed or not.
 fn parse_fingerprint(bits: u16, value: &RawValue) -> Result<Signature, BadDocument> {
-    let digits = usize::from(bits / 4);
     let json = value.get();
-    let fingerprint = match (fields::string(value), bits) {
-        (Ok(text), _) => text.parse::<Fingerprint>().ok(),
-        (Err(_), 32) => integer_bits(json, 32).map(|number| Fingerprint::from(number as u32)),
-        (Err(_), 64) => integer_bits(json, 64).map(|number| Fingerprint::from(number as u64)),
-        (Err(_), 128) => integer_bits(json, 128).map(Fingerprint::from),
-        (Err(_), _) => None,
+    // Digits in a text are hexadecimal, so an integer there would be misread.
+    if let Ok(text) = fields::string(value) {
+        let read = Fingerprint::from_hex(&text, bits);
+        return read.map(Signature::from_fingerprint).map_err(|error| {
+            let bad = match error {
+                SketchError::InvalidParameter {
+                    found, expected, ..
+                } => wrong_signature(found, expected),
+                other => BadDocument::new(other.to_string()),
+            };
+            match text.parse::<i128>() {
+                Ok(_) => bad.with_advice(
+                    "an integer is read from a column of integers, not from a string or from CSV",
+                ),
+                Err(_) => bad,
+            }
+        });
+    }
+    let fingerprint = match bits {
+        32 => integer_bits(json, 32).map(|number| Fingerprint::from(number as u32)),
+        64 => integer_bits(json, 64).map(|number| Fingerprint::from(number as u64)),
+        128 => integer_bits(json, 128).map(Fingerprint::from),
+        _ => None,
     };
-    let Some(fingerprint) = fingerprint.filter(|fingerprint| fingerprint.bits() == bits) else {
-        let shown: String = value.get().chars().take(80).collect();
+    let made = fingerprint.map(Signature::from_fingerprint);
+    made.ok_or_else(|| {
+        let shown: String = json.chars().take(80).collect();
+        let digits = bits / 4;
         let expected = match bits {
-            // Digits in a text are hexadecimal, so an integer there would be misread.
-            _ if fields::string(value).is_ok() => format!("{digits} hexadecimal digits"),
             256 => format!("{digits} hexadecimal digits"),
             bits => format!("{digits} hexadecimal digits, or an integer of {bits} bits"),
         };
-        return Err(wrong_signature(shown, expected));
-    };
-    Ok(Signature::from_fingerprint(fingerprint))
+        wrong_signature(shown, expected)
+    })
 }

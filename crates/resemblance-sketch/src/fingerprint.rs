@@ -6,13 +6,32 @@ use std::str::FromStr;
 use crate::error::{Result, SketchError};
 
 /// The widths of fingerprints, in bits.
-pub(crate) const WIDTHS: [u16; 4] = [32, 64, 128, 256];
+const WIDTHS: [u16; 4] = [32, 64, 128, 256];
+
+/// Returns an error unless fingerprints of this many bits exist.
+pub(crate) fn check_width(bits: u16) -> Result<()> {
+    let expected = format_args!("32, 64, 128 or 256{}", way_out(bits.into(), MAX_BITS));
+    SketchError::require(WIDTHS.contains(&bits), "bits", bits, expected)
+}
+
+const MAX_BITS: usize = 256;
+
+/// Returns what to do with a hash of `bits` bits where it has to have `expected_bits`, or up to that.
+fn way_out(bits: usize, expected_bits: usize) -> &'static str {
+    if bits > MAX_BITS {
+        "; compute a larger hash again with at most 256 bits, such as 16 × 16"
+    } else if bits < expected_bits {
+        "; pad a shorter hash with leading zeros, which changes no distance"
+    } else {
+        ""
+    }
+}
 
 /// A fingerprint of 32, 64, 128 or 256 bits, such as a SimHash or the perceptual hash of an image.
 /// The fewer bits differ between two fingerprints, the more similar they are.
 ///
 /// Create one from an integer, from 32 bytes (the first byte holds the highest bits), or by parsing
-/// hexadecimal digits. It prints as hexadecimal digits.
+/// hexadecimal digits, leading zeros included. It prints as hexadecimal digits.
 ///
 /// ```
 /// use resemblance_sketch::{Fingerprint, Signature};
@@ -20,6 +39,7 @@ pub(crate) const WIDTHS: [u16; 4] = [32, 64, 128, 256];
 /// assert_eq!(pdq.bits(), 256);
 /// assert_eq!(Fingerprint::from(0xbeef_u32).to_string(), "0000beef");
 /// assert_eq!(Fingerprint::from(7_u64).hamming(&5_u64.into()), Some(1));
+/// assert_eq!(Fingerprint::from(-1_i64), Fingerprint::from(u64::MAX));
 /// assert_eq!(Signature::from_fingerprint(pdq).fingerprint(), Some(pdq));
 /// # Ok::<(), resemblance_sketch::SketchError>(())
 /// ```
@@ -89,6 +109,36 @@ impl Fingerprint {
         }
     }
 
+    /// Parses the hexadecimal digits of a fingerprint of `bits` bits, one for every four bits.
+    ///
+    /// # Errors
+    ///
+    /// [`SketchError::InvalidParameter`] for another number of digits, and for other text. Programs
+    /// that print a hash as a number leave out its leading zeros, which have to be added.
+    ///
+    /// ```
+    /// use resemblance_sketch::Fingerprint;
+    /// assert_eq!(Fingerprint::from_hex("00000000000000ff", 64)?, 255_u64.into());
+    /// let refused = Fingerprint::from_hex("ff", 64).unwrap_err().to_string();
+    /// assert!(refused.contains("pad a shorter hash with leading zeros"));
+    /// # Ok::<(), resemblance_sketch::SketchError>(())
+    /// ```
+    pub fn from_hex(text: &str, bits: u16) -> Result<Self> {
+        check_width(bits)?;
+        let digits = usize::from(bits / 4);
+        let refused = || wrong_digits(text, &digits.to_string(), bits.into());
+        if text.len() != digits || !is_hexadecimal(text) {
+            return Err(refused());
+        }
+        let padded = format!("{text:0>64}");
+        let mut words = [0; 4];
+        for (word, start) in words.iter_mut().zip((0..64).step_by(16)) {
+            let part = padded.get(start..start + 16).ok_or_else(refused)?;
+            *word = u64::from_str_radix(part, 16).map_err(|_| refused())?;
+        }
+        Ok(Self { bits, words })
+    }
+
     /// Appends the bytes of the fingerprint, the lowest bits first.
     #[inline]
     pub fn append_le_bytes(&self, bytes: &mut Vec<u8>) {
@@ -127,6 +177,13 @@ impl From<u64> for Fingerprint {
     }
 }
 
+impl From<i64> for Fingerprint {
+    /// Takes the bits of a signed number: SQL and Arrow often keep hashes as such.
+    fn from(number: i64) -> Self {
+        Self::from(number.cast_unsigned())
+    }
+}
+
 impl From<u128> for Fingerprint {
     fn from(number: u128) -> Self {
         Self::from_number(128, number)
@@ -161,22 +218,30 @@ impl FromStr for Fingerprint {
     ///
     /// [`SketchError::InvalidParameter`] unless the text is 8, 16, 32 or 64 hexadecimal digits.
     fn from_str(text: &str) -> Result<Self> {
-        let refused = || {
-            let shown: String = text.chars().take(80).collect();
-            SketchError::invalid("fingerprint", shown, "8, 16, 32 or 64 hexadecimal digits")
-        };
-        let are_digits = text.bytes().all(|b| b.is_ascii_hexdigit());
-        let mut widths = WIDTHS.into_iter().filter(|_| are_digits);
-        let width = widths.find(|bits| usize::from(bits / 4) == text.len());
-        let bits = width.ok_or_else(refused)?;
-        let padded = format!("{text:0>64}");
-        let mut words = [0; 4];
-        for (word, start) in words.iter_mut().zip((0..64).step_by(16)) {
-            let part = padded.get(start..start + 16).ok_or_else(refused)?;
-            *word = u64::from_str_radix(part, 16).map_err(|_| refused())?;
+        let has_width = |bits: &u16| usize::from(bits / 4) == text.len();
+        match WIDTHS.into_iter().find(has_width) {
+            Some(bits) if is_hexadecimal(text) => Self::from_hex(text, bits),
+            _ => Err(wrong_digits(text, "8, 16, 32 or 64", MAX_BITS)),
         }
-        Ok(Self { bits, words })
     }
+}
+
+fn is_hexadecimal(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_hexdigit())
+}
+
+/// Returns the error for a text that should be this number of digits.
+fn wrong_digits(text: &str, digits: &str, expected_bits: usize) -> SketchError {
+    let shown: String = text.chars().take(80).collect();
+    let (found, advice) = match is_hexadecimal(text) {
+        true => {
+            let found = format!("{shown:?} ({} digits)", text.len());
+            (found, way_out(text.len() * 4, expected_bits))
+        }
+        false => (format!("{shown:?}"), ""),
+    };
+    let expected = format!("{digits} hexadecimal digits{advice}");
+    SketchError::invalid("fingerprint", found, expected)
 }
 
 #[cfg(test)]
@@ -212,6 +277,33 @@ mod tests {
             &"0".repeat(65),
         ] {
             assert!(text.parse::<Fingerprint>().is_err(), "{text}");
+        }
+    }
+    #[test]
+    fn hashes_of_other_lengths_are_refused_with_a_way_out() {
+        let error = |refused: Result<Fingerprint>| refused.unwrap_err().to_string();
+        // A hash that was printed as a number lacks its leading zeros.
+        let short = format!("{:x}", 0x0f0e_4c2d_1a5b_6978_u64);
+        let (pad, shrink) = ("pad a shorter hash with leading zeros", "at most 256 bits");
+        for refused in [short.parse(), Fingerprint::from_hex(&short, 64)] {
+            let error = error(refused);
+            assert!(error.contains("\"f0e4c2d1a5b6978\" (15 digits)"), "{error}");
+            assert!(error.contains(pad), "{error}");
+        }
+        assert!(Fingerprint::from_hex(&format!("0{short}"), 64).is_ok());
+        for bits in [512_u16, 576] {
+            let digits = "f".repeat(usize::from(bits / 4));
+            for refused in [digits.parse(), Fingerprint::from_hex(&digits, 256)] {
+                let error = error(refused);
+                assert!(error.contains(&format!("({} digits)", bits / 4)), "{error}");
+                assert!(error.contains(shrink), "{error}");
+            }
+            let error = check_width(bits).unwrap_err().to_string();
+            assert!(error.contains(shrink), "{error}");
+        }
+        for (text, bits) in [("0123456g", 32), ("f".repeat(32).as_str(), 64)] {
+            let error = error(Fingerprint::from_hex(text, bits));
+            assert!(!error.contains(pad) && !error.contains(shrink), "{error}");
         }
     }
 }

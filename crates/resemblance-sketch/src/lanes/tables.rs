@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Result, SketchError};
-use crate::fingerprint::{Fingerprint, WIDTHS};
+use crate::fingerprint::{Fingerprint, check_width};
 
 /// Bits of a code: the number of permuted bits that are stored.
 const CODE_BITS: u8 = 64;
@@ -356,7 +356,7 @@ pub(super) fn first_bits_range(code: u64, bits: u8) -> (u64, u64) {
 
 /// Checks everything but the length of prefixes.
 fn check_groups(bits: u16, max_distance: u8, groups: &[(u8, u8)]) -> Result<()> {
-    SketchError::require(WIDTHS.contains(&bits), "bits", bits, "32, 64, 128 or 256")?;
+    check_width(bits)?;
     let found = format_args!("{groups:?}");
     let are_groups = groups.iter().all(|&(s, r)| (1..=s).contains(&r));
     let expected = "(s, r) with r of at least 1 and at most s in every group";

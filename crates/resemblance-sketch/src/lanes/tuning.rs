@@ -24,6 +24,7 @@
 use super::radii::{POSTING_BYTES, ProbeRadii, near_prefixes, row_bytes};
 use super::tables::{TableDesign, binomial, choices, cut};
 use crate::error::{Result, SketchError};
+use crate::fingerprint::check_width;
 use crate::invariant::bug;
 
 const LEAF_READ: u128 = 256;
@@ -41,13 +42,12 @@ const MAX_WHOLE_DISTANCE: u8 = 16;
 
 /// Returns the maximum distance for which tables are chosen: 10 for 64 bits, and the same share for
 /// other widths.
-const fn max_distance_of(bits: u16) -> Option<u8> {
+const fn max_distance_of(bits: u16) -> u8 {
     match bits {
-        32 => Some(5),
-        64 => Some(10),
-        128 => Some(20),
-        256 => Some(40),
-        _ => None,
+        32 => 5,
+        64 => 10,
+        128 => 20,
+        _ => 40,
     }
 }
 
@@ -59,9 +59,8 @@ const fn max_distance_of(bits: u16) -> Option<u8> {
 /// [`SketchError::InvalidParameter`] if `bits` is not 32, 64, 128 or 256, or if `max_distance` is
 /// out of range: 1..=5 for 32 bits, 1..=10 for 64, 1..=20 for 128, 1..=40 for 256.
 pub fn choose_design(bits: u16, max_distance: u8, expected_documents: u64) -> Result<TableDesign> {
-    let Some(limit) = max_distance_of(bits) else {
-        return Err(SketchError::invalid("bits", bits, "32, 64, 128 or 256"));
-    };
+    check_width(bits)?;
+    let limit = max_distance_of(bits);
     let expected = format_args!("1 to {limit}");
     let is_valid = (1..=limit).contains(&max_distance);
     SketchError::require(is_valid, "max_distance", max_distance, expected)?;
