@@ -87,7 +87,7 @@ pub(crate) type Arrays = Box<dyn Iterator<Item = Result<ArrayRef, ArrowError>> +
 
 /// Returns the arrays of an object with Arrow's interface, or `None` for another object. Dictionary
 /// arrays are replaced by their values.
-fn arrow_arrays(parameter: &str, object: &Bound<'_, PyAny>) -> PyResult<Option<Arrays>> {
+pub(crate) fn arrow_arrays(parameter: &str, object: &Bound<'_, PyAny>) -> PyResult<Option<Arrays>> {
     if object.hasattr("__arrow_c_stream__")? {
         let is_polars = object.get_type().module()?.to_str()?.starts_with("polars");
         let object = match is_polars {

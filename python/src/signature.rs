@@ -1,12 +1,21 @@
 //! Signatures, one and many.
 
+use arrow_array::ArrayRef;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Int64Type, UInt64Type};
+use arrow_schema::DataType;
 use numpy::ndarray::ArrayView1;
-use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
+use numpy::{
+    PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArray,
+};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBytes, PyList, PySlice, PyTuple, PyType};
-use resemblance::Error;
+use resemblance::schema::SketchError;
+use resemblance::{Error, Fingerprint};
 
+use crate::batches::{arrow_arrays, arrow_error, optional_texts};
 use crate::errors::{OrRaise, invalid};
 use crate::keys::several;
 use crate::python::at;
@@ -71,43 +80,17 @@ impl Signature {
         })
     }
 
-    /// Makes a signature from a fingerprint of 32, 64, 128 or 256 bits, given as an integer or as
-    /// hexadecimal digits.
+    /// Makes a signature from a fingerprint of 32, 64, 128 or 256 bits, given as an integer (of 64
+    /// bits by default, signed or not) or as hexadecimal digits, leading zeros included.
     #[classmethod]
     #[pyo3(signature = (fingerprint, bits=None))]
     fn from_simhash(
-        class: &Bound<'_, PyType>,
+        _class: &Bound<'_, PyType>,
         fingerprint: &Bound<'_, PyAny>,
         bits: Option<u16>,
     ) -> PyResult<Self> {
-        let py = class.py();
-        let digits = match fingerprint.extract::<String>() {
-            Ok(digits) => digits,
-            Err(_) => {
-                let width = bits.unwrap_or(64);
-                let index = py.import("operator")?.getattr("index")?;
-                let integer = index.call1((fingerprint,)).map_err(|_| {
-                    let expected = "an integer, or its hexadecimal digits";
-                    not_an_array("fingerprint", fingerprint, expected)
-                })?;
-                // A database may keep the same bits as a signed number.
-                let wrapped =
-                    match integer.lt(0)? && integer.ge(-(1_i128 << (width - 1).min(126)))? {
-                        true => integer.add(1_u8.into_pyobject(py)?.lshift(width)?)?,
-                        false => integer,
-                    };
-                let format = format!("0{}x", width / 4);
-                wrapped.call_method1("__format__", (format,))?.extract()?
-            }
-        };
-        let expected = bits.map_or("8, 16, 32 or 64 digits".into(), |bits| {
-            format!("one of {bits} bits, which are 32, 64, 128 or 256")
-        });
-        let read: Option<resemblance::Fingerprint> = digits.parse().ok();
-        match read.filter(|read| bits.is_none_or(|bits| bits == read.bits())) {
-            Some(read) => Ok(Self::bare(resemblance::Signature::from_fingerprint(read))),
-            None => Err(invalid(py, "fingerprint", digits, &expected)),
-        }
+        let read = read_fingerprint(fingerprint, bits)?;
+        Ok(Self::bare(resemblance::Signature::from_fingerprint(read)))
     }
 
     /// Makes a signature from the hashes of features. The `max_count` smallest are kept.
@@ -263,6 +246,105 @@ impl Signature {
     }
 }
 
+fn parse_digits(digits: &str, bits: Option<u16>) -> Result<Fingerprint, SketchError> {
+    match bits {
+        Some(bits) => Fingerprint::from_hex(digits, bits),
+        None => digits.parse(),
+    }
+}
+
+/// Reads a fingerprint from an integer, signed or not, or from its hexadecimal digits.
+fn read_fingerprint(given: &Bound<'_, PyAny>, bits: Option<u16>) -> PyResult<Fingerprint> {
+    let py = given.py();
+    if let Ok(digits) = given.extract::<PyBackedStr>() {
+        return parse_digits(&digits, bits).or_raise(py);
+    }
+    let width = bits.unwrap_or(64);
+    let index = py.import("operator")?.getattr("index")?;
+    let integer = index.call1((given,)).map_err(|_| {
+        let expected = "an integer, or its hexadecimal digits";
+        not_an_array("fingerprint", given, expected)
+    })?;
+    // A database may keep the same bits as a signed number.
+    let others = integer.call_method0("__invert__")?;
+    let other_bits: u64 = others.call_method0("bit_length")?.extract()?;
+    let wrapped = match integer.lt(0)? && other_bits < width.into() {
+        true => integer.add(1_u8.into_pyobject(py)?.lshift(width)?)?,
+        false => integer.clone(),
+    };
+    let format = format!("0{}x", width / 4);
+    let digits: PyBackedStr = wrapped.call_method1("__format__", (format,))?.extract()?;
+    match Fingerprint::from_hex(&digits, width) {
+        Err(SketchError::InvalidParameter {
+            parameter: "fingerprint",
+            ..
+        }) => {
+            let expected = format!("an integer of {width} bits, or of the width that `bits` sets");
+            Err(invalid(py, "fingerprint", integer.str()?, expected))
+        }
+        read => read.or_raise(py),
+    }
+}
+
+/// Reads fingerprints from a NumPy array, an Arrow column, or an iterable.
+fn read_fingerprints(given: &Bound<'_, PyAny>, bits: Option<u16>) -> PyResult<Vec<Fingerprint>> {
+    if bits.is_none_or(|bits| bits == 64) {
+        if let Ok(signed) = given.extract::<PyReadonlyArray1<'_, i64>>() {
+            return Ok(signed.as_array().iter().map(|it| (*it).into()).collect());
+        }
+        if let Ok(unsigned) = given.extract::<PyReadonlyArray1<'_, u64>>() {
+            return Ok(unsigned.as_array().iter().map(|it| (*it).into()).collect());
+        }
+    }
+    if let Some(columns) = arrow_arrays("fingerprints", given)? {
+        let mut all = Vec::new();
+        for next in columns {
+            let column = next.map_err(arrow_error)?;
+            all.extend(column_fingerprints(given.py(), &column, bits)?);
+        }
+        return Ok(all);
+    }
+    if given.is_instance_of::<PyUntypedArray>() {
+        let kind: String = given.getattr("dtype")?.getattr("kind")?.extract()?;
+        if given.getattr("ndim")?.ne(1)? || !"iuUO".contains(&kind) {
+            let expected = array_of("one dimension", "uint64");
+            return Err(not_an_array("fingerprints", given, &expected));
+        }
+    }
+    let items = several("fingerprints", given)?;
+    items.map(|item| read_fingerprint(&item?, bits)).collect()
+}
+
+/// Reads a column of 64-bit integers or of hexadecimal digits.
+fn column_fingerprints(
+    py: Python<'_>,
+    column: &ArrayRef,
+    bits: Option<u16>,
+) -> PyResult<Vec<Fingerprint>> {
+    let is_64 = bits.is_none_or(|bits| bits == 64);
+    let read: Option<Vec<Fingerprint>> = match column.data_type() {
+        DataType::Int64 if is_64 => {
+            let numbers = column.as_primitive::<Int64Type>().iter();
+            numbers.map(|number| Some(number?.into())).collect()
+        }
+        DataType::UInt64 if is_64 => {
+            let numbers = column.as_primitive::<UInt64Type>().iter();
+            numbers.map(|number| Some(number?.into())).collect()
+        }
+        kind if kind.is_string() || kind.is_null() => {
+            let rows = optional_texts(column)?.into_iter();
+            let read = rows.map(|row| row.map(|digits| parse_digits(digits, bits)).transpose());
+            read.collect::<Result<_, _>>().or_raise(py)?
+        }
+        other => {
+            let found = format!("a column of {other}");
+            let expected = "64-bit integers or hexadecimal digits";
+            return Err(invalid(py, "fingerprints", found, expected));
+        }
+    };
+    read.ok_or_else(|| invalid(py, "fingerprints", "null", "a fingerprint in each row"))
+}
+
 /// Returns the error for a value of a wrong type, or for an array of a wrong type or shape.
 fn not_an_array(parameter: &'static str, value: &Bound<'_, PyAny>, expected: &str) -> PyErr {
     let array = value
@@ -353,26 +435,18 @@ impl Signatures {
         })
     }
 
-    /// Makes signatures from an array of SimHash fingerprints of type uint64.
+    /// Makes signatures from fingerprints: an array or a column of 64-bit integers, signed or not, or
+    /// anything that `Signature.from_simhash` accepts, in a column of strings or an iterable.
     #[classmethod]
-    fn from_simhash(_class: &Bound<'_, PyType>, fingerprints: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let made = resemblance::Signature::from_simhash;
-        let all = if let Ok(signed) = fingerprints.extract::<PyReadonlyArray1<'_, i64>>() {
-            // A database may keep the same bits as a signed number.
-            signed
-                .as_array()
-                .iter()
-                .map(|it| made(it.cast_unsigned()))
-                .collect()
-        } else {
-            let array: PyReadonlyArray1<'_, u64> = fingerprints.extract().map_err(|_| {
-                let expected = array_of("one dimension", "uint64");
-                not_an_array("fingerprints", fingerprints, &expected)
-            })?;
-            array.as_array().iter().map(|it| made(*it)).collect()
-        };
+    #[pyo3(signature = (fingerprints, bits=None))]
+    fn from_simhash(
+        _class: &Bound<'_, PyType>,
+        fingerprints: &Bound<'_, PyAny>,
+        bits: Option<u16>,
+    ) -> PyResult<Self> {
+        let read = read_fingerprints(fingerprints, bits)?.into_iter();
         Ok(Self {
-            all,
+            all: read.map(resemblance::Signature::from_fingerprint).collect(),
             schema: None,
             columns: None,
         })
@@ -521,8 +595,13 @@ impl Signatures {
         if let Some(values) = this.minhash(py)? {
             return (class.getattr("from_minhash")?, (values,)).into_pyobject(py);
         }
-        if let Some(fingerprints) = this.simhash(py)? {
+        if let Ok(Some(fingerprints)) = this.simhash(py) {
             return (class.getattr("from_simhash")?, (fingerprints,)).into_pyobject(py);
+        }
+        let digits =
+            |signature: &resemblance::Signature| Some(signature.fingerprint()?.to_string());
+        if let Some(wide) = this.all.iter().map(digits).collect::<Option<Vec<_>>>() {
+            return (class.getattr("from_simhash")?, (wide,)).into_pyobject(py);
         }
         Err(PyTypeError::new_err(
             "signatures of several parts and without a schema cannot be pickled",

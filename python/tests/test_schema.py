@@ -259,3 +259,19 @@ def test_values_without_a_schema_are_refused_where_values_are_cut(path: Path) ->
         assert len(store) == 0
     outside = rs.Schema(minhash=rs.MinHash(128, kind="external"))
     assert [len(found) for found in (rs.pairs(bare, outside).arrays()["a"],)] == [0]
+
+
+@pytest.mark.parametrize(("size", "distance"), [(8, 6), (16, 24)])
+def test_hashes_of_pictures_pair_as_brute_force_does(size: int, distance: int) -> None:
+    names = ("imagehash", "PIL.Image", "sklearn.datasets")
+    imagehash, images, samples = (pytest.importorskip(name) for name in names)
+    digits = [images.fromarray((pixels * 15).astype(np.uint8)) for pixels in samples.load_digits().images[:500]]
+    hashes = [imagehash.dhash(digit, hash_size=size) for digit in digits]
+    bits = np.array([made.hash.ravel() for made in hashes])
+    distances = (bits[:, None] != bits[None]).sum(axis=2)
+    a, b = np.nonzero(np.triu(distances <= distance, 1))
+    expected = set(zip(a.tolist(), b.tolist(), distances[a, b].tolist()))
+    assert len(expected) > 50
+    schema = rs.Schema(simhash=rs.SimHash(size * size, max_distance=distance, external=True))
+    found = rs.pairs(rs.Signatures.from_simhash([str(made) for made in hashes]), schema).arrays()
+    assert set(zip(*(found[name].tolist() for name in ("a", "b", "distance")))) == expected

@@ -777,10 +777,14 @@ def test_values_that_do_not_fit_name_their_parameter(store: rs.Store) -> None:
         (lambda: one.from_minhash(array), "values: found an array of type float64"),
         (lambda: one.from_minhash([2**32]), "values: found .*, expected whole numbers of 32 bits"),
         (lambda: one.from_minhash([-1]), "values: found .*, expected whole numbers of 32 bits"),
-        (lambda: many.from_simhash([1]), "fingerprints: found <class 'list'>, expected .* uint64"),  # type: ignore[arg-type]
+        (lambda: many.from_simhash([1.5]), "fingerprint: found <class 'float'>, expected an integer"),  # type: ignore[list-item]
         (lambda: many.from_simhash(array), "fingerprints: found an array of type float64"),
         (lambda: one.from_simhash(1.5), "fingerprint: found <class 'float'>, expected an integer"),  # type: ignore[arg-type]
-        (lambda: one.from_simhash("xyz"), "fingerprint: found xyz, expected"),
+        (lambda: one.from_simhash("xyz"), 'fingerprint: found "xyz", expected 8, 16, 32 or 64 hexadecimal digits$'),
+        (lambda: one.from_simhash(2**64), "fingerprint: found 18446744073709551616, expected an integer of 64 bits"),
+        (lambda: one.from_simhash(1, 576), "bits: found 576, expected .* 256; compute a larger hash again"),
+        (lambda: many.from_simhash(["f" * 144]), r"\(144 digits\), expected .*; compute a larger hash again"),
+        (lambda: many.from_simhash(["f" * 15], 64), r"\(15 digits\), expected 16 .*; pad a shorter hash with leading zeros"),
         (lambda: many.from_bytes(store.schema, ["a"]), "rows: found <class 'str'>, expected bytes"),  # type: ignore[list-item]
     ]
     for make, message in misfits:
@@ -819,14 +823,33 @@ def test_errors_of_files_name_them(store: rs.Store, tmp_path: Path) -> None:
     assert existing.read_text() == "kept"
 
 
-def test_signed_fingerprints_are_the_same_bits() -> None:
-    assert rs.Signature.from_simhash(-1).simhash == 2**64 - 1
-    assert rs.Signature.from_simhash(-(2**31), 32).simhash == 2**31
-    signed = rs.Signatures.from_simhash(np.array([-1, 5, -(2**63)], dtype=np.int64))
-    assert signed == rs.Signatures.from_simhash(np.array([2**64 - 1, 5, 2**63], dtype=np.uint64))
-    for number, bits in ((-(2**63) - 1, 64), (2**64, 64), (-(2**31) - 1, 32)):
-        with pytest.raises(rs.InvalidParameterError):
-            rs.Signature.from_simhash(number, bits)
+def test_fingerprints_of_every_form_are_the_same_bits() -> None:
+    one, many = rs.Signature.from_simhash, rs.Signatures.from_simhash
+    for bits in (32, 64, 128, 256):
+        for number in (0, 5, 2 ** (bits - 1), 2**bits - 1):
+            signed = number - (number >> (bits - 1) << bits)
+            forms = [one(number, bits), one(signed, bits), one(f"{number:0{bits // 4}x}")]
+            forms += [*many([number, signed], bits), *many([f"{number:0{bits // 4}x}"])]
+            assert {(it.simhash, it.simhash_bits) for it in forms} == {(number, bits)}
+        for outside in (-(2 ** (bits - 1)) - 1, 2**bits):
+            with pytest.raises(rs.InvalidParameterError):
+                one(outside, bits)
+        wide = many([f"{number:0{bits // 4}x}" for number in range(3)])
+        assert pickle.loads(pickle.dumps(wide)) == wide
+    # As SQL and Arrow keep them, and as programs print them.
+    numbers = [2**64 - 1, 5, 2**63]
+    signed = np.array(numbers, dtype=np.uint64).view(np.int64)
+    digits = [f"{number:016x}" for number in numbers]
+    expected = many(np.array(numbers, dtype=np.uint64))
+    for form in (signed, signed.tolist(), digits, np.array(digits)):
+        assert many(form) == expected
+    pyarrow, polars = pytest.importorskip("pyarrow"), pytest.importorskip("polars")
+    for values in (signed, signed.view(np.uint64), digits):
+        assert many(pyarrow.array(values)) == many(polars.Series(values)) == expected
+    with pytest.raises(rs.InvalidParameterError, match="found a column of Float64, expected 64-bit integers"):
+        many(pyarrow.array([1.5]))
+    with pytest.raises(rs.InvalidParameterError, match="found null, expected a fingerprint in each row"):
+        many(pyarrow.array([1, None]))
 
 
 def test_matches_and_clusters_have_the_methods_of_sequences() -> None:

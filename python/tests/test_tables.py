@@ -10,6 +10,7 @@ import json
 import math
 import random
 import re
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -372,3 +373,27 @@ def test_csv_as_programs_write_it(tmp_path: Path, package: str) -> None:
     before = _csv_rows(source)
     assert _csv_rows(out) == [row for row in before if row[0] not in dropped]
     assert [row[2] for row in before[1:]] == documents
+
+
+def test_columns_of_hashes_are_the_same_bits(tmp_path: Path) -> None:
+    """Parquet and SQLite keep hashes as signed numbers, Arrow as unsigned ones too, CSV as digits."""
+    chance = random.Random(1)
+    first = [chance.getrandbits(64) for _ in range(100)]
+    flips = [sum({1 << chance.randrange(64) for _ in range(chance.randrange(8))}) for _ in first]
+    hashes = first + [a ^ b for a, b in zip(first, flips)]
+    near = {(a, b): (hashes[a] ^ hashes[b]).bit_count() for b in range(200) for a in range(b)}
+    expected = {(a, b, bits) for (a, b), bits in near.items() if bits <= 4}
+    assert len(expected) > 40
+    keys, signed = [str(key) for key in range(200)], np.array(hashes, dtype=np.uint64).view(np.int64)
+    assert signed.min() < 0
+    pq.write_table(pa.table({"id": keys, "signature": signed}), tmp_path / "signed.parquet")
+    _write_arrow(pa.table({"id": keys, "signature": np.array(hashes, dtype=np.uint64)}), tmp_path / "unsigned.arrow", stream=False)
+    with sqlite3.connect(tmp_path / "signed.db") as database:
+        database.execute("create table hashes (id text, signature integer)")
+        database.executemany("insert into hashes values (?, ?)", zip(keys, signed.tolist()))
+    rows = [f"{key},{number:016x}\n" for key, number in zip(keys, hashes)]
+    (tmp_path / "digits.csv").write_text("".join(["id,signature\n", *rows]))
+    for name in ("signed.parquet", "unsigned.arrow", "signed.db", "digits.csv"):
+        lines = tool_lines("pairs", tmp_path / name, "--fingerprints", "64", "--distance", "4", "--no-header")
+        found = [[int(field) for field in line.split("\t")] for line in lines]
+        assert {(min(a, b), max(a, b), bits) for a, b, bits in found} == expected, name
