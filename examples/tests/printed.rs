@@ -58,6 +58,8 @@ examples! {
     backup
     #[cfg(feature = "arrow")]
     arrow
+    #[cfg(feature = "pictures")]
+    pictures
     #[cfg(feature = "tokio")]
     async_tokio
     #[cfg(feature = "axum")]

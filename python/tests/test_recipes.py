@@ -22,9 +22,9 @@ def program(page: Path) -> str:
 @pytest.mark.skipif(not PAGES, reason="the pages are not beside this")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_a_page_runs(page: Path, tmp_path: Path) -> None:
-    if "polars" in program(page):
-        pytest.importorskip("polars")
-        pytest.importorskip("pyarrow")
+    for package in ("polars", "pyarrow", "imagehash", "sklearn.datasets"):
+        if re.search(rf"^(import|from) {package}\b", program(page), re.M):
+            pytest.importorskip(package)
     file = tmp_path / f"{page.stem.replace('-', '_')}.py"
     file.write_text(program(page))
     ran = subprocess.run(
