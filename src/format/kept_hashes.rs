@@ -186,8 +186,8 @@ pub(crate) struct VectorForm {
     pub(crate) kept: KeptVector,
 }
 
-/// Appends an exact set: its vector, or its hashes and its weights, if it has any. Drops the low bits that are 0
-/// in all weights.
+/// Appends an exact set: its vector, or its hashes and its weights, if it has any. Drops the low
+/// bits that are 0 in all weights.
 pub(super) fn encode_set(set: &ExactSet, form: SetForm, bytes: &mut Vec<u8>) -> Result<()> {
     let (hash_bits, is_weighted) = match form {
         SetForm::Features {

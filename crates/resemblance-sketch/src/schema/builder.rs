@@ -2,12 +2,10 @@
 
 use super::definition::{MinHashSchema, Schema, value_layout};
 use super::near::{ClusterBounds, Combine, NearRule};
-use super::vector::Vector;
 use crate::error::{Result, SketchError};
 use crate::lanes::{Banding, TableDesign, check_recall, check_threshold, choose_design};
 use crate::sketch::{
-    Containment, EmptyDocuments, KEPT_HASH_BITS, KeptVector, MinHashKind, MinHashRecipe,
-    Permutations, Recipe,
+    Containment, EmptyDocuments, KEPT_HASH_BITS, MinHashKind, MinHashRecipe, Permutations, Recipe,
 };
 use crate::text::{Text, UNICODE_VERSION};
 
@@ -465,14 +463,14 @@ impl Schema {
 #[must_use]
 pub struct SchemaBuilder {
     text: Option<Text>,
-    minhash: Option<MinHash>,
+    pub(super) minhash: Option<MinHash>,
     simhash: Option<SimHash>,
     containment: Option<Containment>,
     near: NearRule,
     seed: u64,
     expected_documents: u64,
     empty: EmptyDocuments,
-    exact_bits: Option<u8>,
+    pub(super) exact_bits: Option<u8>,
 }
 
 impl Default for SchemaBuilder {
@@ -502,14 +500,6 @@ impl SchemaBuilder {
     /// Adds MinHash signatures.
     pub fn minhash(mut self, minhash: MinHash) -> Self {
         self.minhash = Some(minhash);
-        self
-    }
-
-    /// Adds dense vectors, in place of MinHash signatures, and keeps them in the form that the rules
-    /// state.
-    pub fn vector(mut self, vector: Vector) -> Self {
-        self.minhash = Some(vector.hashed);
-        self.exact_bits = vector.kept.map(KeptVector::bits);
         self
     }
 

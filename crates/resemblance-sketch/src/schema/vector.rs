@@ -1,6 +1,6 @@
 //! Dense vectors in a schema.
 
-use super::builder::MinHash;
+use super::builder::{MinHash, SchemaBuilder};
 use super::definition::Schema;
 use crate::lanes::{IntervalWidth, distance_at, similarity_at};
 use crate::sketch::{INTERVAL, KeptVector, MinHashKind, VectorKind, VectorMetric};
@@ -29,8 +29,8 @@ use crate::sketch::{INTERVAL, KeptVector, MinHashKind, VectorKind, VectorMetric}
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[must_use]
 pub struct Vector {
-    pub(super) hashed: MinHash,
-    pub(super) kept: Option<KeptVector>,
+    hashed: MinHash,
+    kept: Option<KeptVector>,
 }
 
 impl Vector {
@@ -124,6 +124,16 @@ impl Vector {
     /// ```
     pub fn estimated(mut self) -> Self {
         self.kept = None;
+        self
+    }
+}
+
+impl SchemaBuilder {
+    /// Adds dense vectors, in place of MinHash signatures, and keeps them in the form that the rules
+    /// state.
+    pub fn vector(mut self, vector: Vector) -> Self {
+        self.minhash = Some(vector.hashed);
+        self.exact_bits = vector.kept.map(KeptVector::bits);
         self
     }
 }

@@ -183,8 +183,8 @@ impl KeptVector {
             Self::I8 => {
                 let step = step_of(exponent_of(components));
                 for component in components {
-                    *component =
-                        (f64::from(*component) / step).round_ties_even() as f32 * step as f32;
+                    let steps = (f64::from(*component) / step).round_ties_even();
+                    *component = (steps * step) as f32;
                 }
             }
         }
@@ -257,8 +257,11 @@ impl fmt::Display for KeptVector {
     }
 }
 
-/// Returns the least exponent of a power of two of which each component is at most 127 times,
-/// rounded. Returns 0 for zeros.
+/// The exponent of the least power of two that is a component.
+const MIN_EXPONENT: i16 = -149;
+
+/// Returns the least exponent, at least [`MIN_EXPONENT`], of a power of two of which each component
+/// is at most 127 times, rounded. Returns 0 for zeros.
 fn exponent_of(components: &[f32]) -> i16 {
     let greatest = components
         .iter()
@@ -269,10 +272,8 @@ fn exponent_of(components: &[f32]) -> i16 {
     let greatest = f64::from(greatest);
     // The exponent of the number itself, less the seven bits of 127, or one more.
     let exponent = ((greatest.to_bits() >> 52) & 0x7ff) as i16 - 1023 - 6;
-    match greatest / step_of(exponent) < 127.5 {
-        true => exponent,
-        false => exponent + 1,
-    }
+    let is_enough = greatest / step_of(exponent) < 127.5;
+    i16::max(exponent + i16::from(!is_enough), MIN_EXPONENT)
 }
 
 /// Returns 2 to the power of an exponent.
@@ -312,7 +313,7 @@ fn half_to_single(half: u16) -> f32 {
     f32::from_bits(sign | ((magnitude << 13) + (112 << 23)))
 }
 
-/// A dense vector of finite components.
+/// A dense vector of finite components. Both zeros are equal, so none is negative.
 #[derive(Clone, Debug)]
 pub struct DenseVector {
     components: Box<[f32]>,
@@ -331,8 +332,7 @@ impl Eq for DenseVector {}
 impl Hash for DenseVector {
     fn hash<H: Hasher>(&self, state: &mut H) {
         for component in &self.components {
-            // Both zeros are equal.
-            (component + 0.0).to_bits().hash(state);
+            component.to_bits().hash(state);
         }
     }
 }
@@ -344,7 +344,7 @@ const SIDE_BY_SIDE: usize = 16;
 impl DenseVector {
     fn new(components: Vec<f32>) -> Self {
         let mut vector = Self {
-            components: components.into(),
+            components: components.into_iter().map(|it| it + 0.0).collect(),
             norm_squared: 0.0,
         };
         vector.norm_squared = vector.dot(&vector);
@@ -460,14 +460,12 @@ impl VectorHasher {
             return Err(SketchError::invalid(VECTOR, found, "finite numbers"));
         }
         let VectorMetric::Cosine = self.kind.metric else {
-            // Both zeros are equal.
-            return Ok(components.iter().map(|it| it + 0.0).collect());
+            return Ok(components.to_vec());
         };
-        let squares = components.iter().map(|it| f64::from(*it).powi(2));
-        let norm = squares.sum::<f64>().sqrt();
+        let length = length_of(components);
         let expected = "at least one number other than 0: zeros have no direction";
-        SketchError::require(norm > 0.0, VECTOR, "zeros", expected)?;
-        let scaled = |it: &f32| (f64::from(*it) / norm) as f32 + 0.0;
+        SketchError::require(length > 0.0, VECTOR, "zeros", expected)?;
+        let scaled = |it: &f32| (f64::from(*it) / length) as f32;
         Ok(components.iter().map(scaled).collect())
     }
 
@@ -517,13 +515,18 @@ impl VectorHasher {
 
     fn check_range(&self, components: &[f32], width: IntervalWidth) -> Result<()> {
         let most = MAX_INTERVALS * width.get();
-        let squares = components.iter().map(|it| f64::from(*it).powi(2));
-        let norm = squares.sum::<f64>().sqrt();
+        let length = length_of(components);
         let distance = width.get() / INTERVAL;
         let expected = format_args!("at most {most} for the distance {distance}");
-        let found = format_args!("a length of {norm}");
-        SketchError::require(norm <= most, VECTOR, found, expected)
+        let found = format_args!("a length of {length}");
+        SketchError::require(length <= most, VECTOR, found, expected)
     }
+}
+
+/// Returns the length of a vector.
+fn length_of(components: &[f32]) -> f64 {
+    let wide = components.iter().map(|it| f64::from(*it));
+    wide.map(|it| it * it).sum::<f64>().sqrt()
 }
 
 /// Returns the number of components that are rotated together.
@@ -716,7 +719,7 @@ mod tests {
     #[test]
     fn kept_vectors_round_trip_and_refuse_other_bytes() {
         for form in [KeptVector::F32, KeptVector::F16, KeptVector::I8] {
-            for scale in [0.0, 1e-30, 1.0, 100.0, 30_000.0] {
+            for scale in [0.0, 1e-43, 1e-30, 1.0, 100.0, 30_000.0] {
                 let mut components: Vec<f32> = (0..40)
                     .map(|it| ((number(3, it) - 0.5) * scale) as f32)
                     .collect();
@@ -739,6 +742,15 @@ mod tests {
                 assert_eq!(form.decode(&bytes), Some(vector));
             }
         }
+        // A rounded negative number is no negative zero, which the bytes of a store never have.
+        for form in [KeptVector::F16, KeptVector::I8] {
+            let sketcher = sketcher(Vector::cosine(3).kept(form), 1);
+            let rounded = sketcher.vector(&[1.0, -1e-9, 0.0]).unwrap();
+            let exact = sketcher.vector(&[1.0, 0.0, 0.0]).unwrap();
+            assert_eq!((&rounded, rounded.digest()), (&exact, exact.digest()));
+        }
+        assert_eq!(KeptVector::F32.decode(&[0, 0, 0, 0x80]), None);
+        assert_eq!(KeptVector::F16.decode(&[0, 0x80]), None);
         // Infinity, and a number of steps that half as long a step would double.
         assert_eq!(KeptVector::F32.decode(&[0, 0, 0x80, 0x7f]), None);
         assert_eq!(KeptVector::F16.decode(&[0, 0x7c]), None);
@@ -820,7 +832,7 @@ mod tests {
             found,
             [
                 9_017_871_700_790_850_230,
-                11_821_785_237_131_120_743,
+                2_829_822_987_239_443_678,
                 16_673_850_316_210_042_625
             ]
         );

@@ -9,9 +9,9 @@ use crate::sketch::recipe::MinHashKind;
 use crate::sketch::simhash::{WeightedHash, add_up};
 use crate::sketch::vector::DenseVector;
 
-/// What a schema that is [exact](crate::SchemaBuilder::exact) keeps of a document to compare it: its
-/// features, which are distinct hashes of 44 bits unless the schema sets another width, in ascending
-/// order, and their weights if the kind of MinHash has weights. Or its vector.
+/// The content by which a schema that is [exact](crate::SchemaBuilder::exact) compares a document. It
+/// is the features, as distinct hashes of 44 bits unless the schema sets another width, in ascending
+/// order, with their weights if the kind of MinHash has weights; or the vector.
 ///
 /// ```
 /// use resemblance_sketch::{MinHash, Schema, Text};
