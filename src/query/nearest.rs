@@ -210,7 +210,7 @@ impl<'a, A> Nearest<'a, A> {
             _ => 1.0,
         };
         if !(0.0..=max_radius).contains(&radius) {
-            let expected = "0 to 1 for MinHash, 0 bits or more for SimHash";
+            let expected = "0 to 1, or 0 bits or more for SimHash";
             return Err(Error::invalid("radius", radius, expected));
         }
         if !(1.0..=f64::MAX).contains(&factor) {
@@ -234,12 +234,12 @@ impl<'a, A> Nearest<'a, A> {
         match self.options.bounds.by.unwrap_or(default) {
             Family::MinHash if schema.minhash().is_some() => Ok(Family::MinHash),
             Family::SimHash if self.verify.is_some() => {
-                let expected = "MinHash similarities: distances are exact anyway";
+                let expected = "similarities: distances are exact anyway";
                 Err(Error::invalid("verify", "distances of SimHash", expected))
             }
             Family::SimHash if schema.simhash().is_some() => Ok(Family::SimHash),
             by => {
-                let expected = "MinHash or SimHash, a family that the schema has";
+                let expected = "a family that the schema has";
                 Err(Error::invalid("by", format!("{by:?}"), expected))
             }
         }

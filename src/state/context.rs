@@ -16,7 +16,7 @@ use crate::options::StoreOptions;
 use crate::sync::{HomeProcess, IgnorePoison};
 use crate::types::Document;
 use resemblance_sketch::exact::ExactSet;
-use resemblance_sketch::lanes::{LaneCode, LaneSet, ProbeRadii, TableDesign};
+use resemblance_sketch::lanes::{AgreementCurve, LaneCode, LaneSet, ProbeRadii, TableDesign};
 use resemblance_sketch::schema::Schema;
 use resemblance_sketch::sketch::{
     EmptyDocuments, KEPT_HASH_BITS, MinHashKind, RecipeMark, Signature, Sketcher,
@@ -176,14 +176,18 @@ impl SharedContext {
             .values
             .map_or((0, 0), |layout| (layout.count().into(), layout.bits()));
         let found = signature.value_shape().unwrap_or((0, 0));
-        let mismatch = || {
-            let expected = format!("{}, as in the schema", describe(own.0, own.1));
-            Error::signature("MinHash values", describe(found.0, found.1), expected)
-        };
-        // Wider values are cut. The hashes of bottom-k have 64 bits, and are another kind.
-        let is_wider = own.1 < 32 && own.1 <= found.1 && found.1 <= 32;
+        let curve = self
+            .shape
+            .values
+            .map_or(AgreementCurve::Identity, |layout| layout.curve());
+        // Wider values are cut, but for those of vectors. The hashes of bottom-k have 64 bits, and
+        // are another kind.
+        let is_wider =
+            curve == AgreementCurve::Identity && own.1 < 32 && own.1 <= found.1 && found.1 <= 32;
         if found.0 != own.0 || (found.1 != own.1 && !is_wider) {
-            return Err(mismatch());
+            let expected = format!("{}, as in the schema", describe(own.0, own.1));
+            let found = describe(found.0, found.1);
+            return Err(Error::signature(curve.value_name(), found, expected));
         }
         Ok(())
     }

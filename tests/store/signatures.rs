@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use crate::common::{Place, Random, check_clean, refused, sealing_after};
 use resemblance::schema::{DocumentFrequencies, EmptyDocuments, Permutations};
-use resemblance::{Error, MinHash, Result, Schema, SchemaBuilder, Signature, SimHash, Store, Text};
+use resemblance::{
+    Error, MinHash, Result, Schema, SchemaBuilder, Signature, SimHash, Store, Text, Vector,
+};
 
 const FAMILIES: [Permutations; 5] = [
     Permutations::PairMultiply,
@@ -250,6 +252,38 @@ fn store_of_external_values_refuses_documents() {
     refused(with_text.build(), "text");
     let store = Store::in_memory(schema).unwrap();
     refused(store.sketch_text("a text"), "document");
+}
+
+/// Values of a vector have no more bits than the schema says, so that others are not cut to them.
+#[test]
+fn store_of_vectors_refuses_signatures_of_features() {
+    let schema = Schema::builder().vector(Vector::cosine(3).values(64).estimated());
+    let store = Store::in_memory(schema.build().unwrap()).unwrap();
+    let own = store.sketcher().vector(&[1.0, 2.0, 3.0]).unwrap();
+    store.insert("own", &own).unwrap();
+    let features = MinHash::new(64).value_bits(32);
+    let features = of(features)
+        .sketcher()
+        .text("some words of a text")
+        .unwrap();
+    mismatch(
+        store.insert("other", &features),
+        "values of a vector: found 64 of 32 bits",
+    );
+    let bare = Signature::from_minhash(vec![1; 64]);
+    mismatch(
+        store.insert("bare", &bare),
+        "values of a vector: found 64 of 32 bits",
+    );
+    let values = own.minhash().unwrap().to_vec();
+    let again = store.schema().signature_of_values(values).unwrap();
+    assert_eq!(own.jaccard(&again).unwrap(), 1.0);
+    let few = store.schema().signature_of_values(vec![1; 63]);
+    mismatch(few, "values of a vector: found 63, expected 64");
+    let expected = "values of a vector: found 64 MinHash values of 32 bits";
+    mismatch(own.jaccard(&bare), expected);
+    let wide = store.schema().signature_of_values(vec![2; 64]);
+    mismatch(wide, "values of a vector: found 2, expected at most 1 bits");
 }
 
 /// Fills a store of cut values with whole ones, and returns the records' signatures with the

@@ -61,6 +61,15 @@ pub(crate) fn distance_at(similarity: f64) -> f64 {
 }
 
 impl AgreementCurve {
+    /// Returns the name of values with this curve, for messages.
+    #[must_use]
+    pub fn value_name(self) -> &'static str {
+        match self {
+            Self::Identity => "MinHash values",
+            Self::Angle | Self::Interval(_) => "values of a vector",
+        }
+    }
+
     /// Returns the probability that two documents of this similarity agree in a value.
     #[must_use]
     pub fn agreement(self, similarity: f64) -> f64 {

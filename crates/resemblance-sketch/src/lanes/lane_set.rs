@@ -281,8 +281,7 @@ impl LaneSet {
         };
         let Some(values) = minhash.get(..banding.values() as usize) else {
             let expected = format!("at least {} for bands of {banding}", banding.values());
-            let found = format!("{} MinHash values", minhash.len());
-            return Err(SketchError::signature("MinHash values", found, expected));
+            return Err(SketchError::signature("values", minhash.len(), expected));
         };
         let before = codes.len();
         let bands = values.chunks_exact(usize::from(banding.rows()));

@@ -260,13 +260,16 @@ impl Schema {
             let expected = "none: the schema keeps none, or the smallest hashes";
             return Err(SketchError::signature("MinHash values", "some", expected));
         };
+        let (name, bits) = (layout.curve().value_name(), layout.bits());
         if values.len() != usize::from(count) {
             let expected = format!("{count}, as in the schema");
-            return Err(SketchError::signature(
-                "MinHash values",
-                values.len(),
-                expected,
-            ));
+            return Err(SketchError::signature(name, values.len(), expected));
+        }
+        // The values of a vector mean nothing once they are cut.
+        let is_wide = |value: &&u32| self.vector().is_some() && **value >> bits != 0;
+        if let Some(found) = values.iter().find(is_wide) {
+            let expected = format!("at most {bits} bits");
+            return Err(SketchError::signature(name, found, expected));
         }
         let are_samples = self.minhash.is_some_and(|it| it.kind().is_weighted());
         let mark = self.sketcher().recipe_mark();
@@ -547,7 +550,7 @@ impl Schema {
     ///
     /// [`SketchError::InvalidParameter`] in that case.
     pub fn check_families(&self) -> Result<()> {
-        let expected = "MinHash or SimHash, by which near documents are found";
+        let expected = "MinHash, SimHash or vectors, by which near documents are found";
         SketchError::require(self.has_families(), "schema", "containment alone", expected)
     }
 

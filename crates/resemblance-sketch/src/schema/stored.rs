@@ -27,7 +27,7 @@ impl Schema {
     /// Checks that signatures of this schema are not void: it has MinHash, SimHash or containment.
     pub(super) fn check_has_family(&self) -> Result<()> {
         let has_any = self.has_families() || self.containment().is_some();
-        let found = "neither MinHash nor SimHash nor containment";
+        let found = "no MinHash, SimHash, vectors or containment";
         SketchError::require(has_any, "signature", found, "at least one")
     }
 

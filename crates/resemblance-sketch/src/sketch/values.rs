@@ -82,7 +82,9 @@ impl ValueLayout {
         agreement + (1.0 - agreement) * self.chance()
     }
 
-    fn curve(self) -> AgreementCurve {
+    /// Returns the agreement curve of the values, before they are cut.
+    #[must_use]
+    pub fn curve(self) -> AgreementCurve {
         match self {
             Self::Packed { curve, .. } => curve,
             Self::Smallest { .. } => AgreementCurve::Identity,
@@ -375,7 +377,7 @@ impl MinHashValues {
     }
 
     /// Returns the agreement curve of the values.
-    fn curve(&self) -> AgreementCurve {
+    pub(super) fn curve(&self) -> AgreementCurve {
         match self {
             Self::Cut { curve, .. } => *curve,
             _ => AgreementCurve::Identity,
@@ -584,9 +586,10 @@ impl MinHashValues {
         let is_same = !matches!(mixed, (Some(a), Some(b)) if a != b);
         let fits = is_same && self.curve() == other.curve();
         if count != other_count || !fits || own_hashes.or(other_hashes).is_some() {
-            let found = format!("{other_count} MinHash values of {other_bits} bits");
+            let [name, other_name] = [self, other].map(|it| it.curve().value_name());
+            let found = format!("{other_count} {other_name} of {other_bits} bits");
             let expected = format!("{count} of {bits} bits, as the other signature has");
-            return Err(SketchError::signature("MinHash values", found, expected));
+            return Err(SketchError::signature(name, found, expected));
         }
         let least_bits = bits.min(other_bits);
         let is_mixed = mixed.0.or(mixed.1) == Some(true);
@@ -615,7 +618,7 @@ impl MinHashValues {
             _ => {}
         }
         Err(SketchError::signature(
-            "MinHash values",
+            self.curve().value_name(),
             "values that cannot be merged",
             "minima of 32 bits, as many in both, or the smallest hashes of both",
         ))
