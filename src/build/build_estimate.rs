@@ -128,10 +128,14 @@ impl Linking {
     }
 }
 
-/// Returns the bytes of a hash in the exact sets of a schema.
-fn set_hash_bytes(schema: &Schema) -> f64 {
+/// Returns the bytes of an exact set of this number of hashes in a schema, or those of a vector.
+fn set_bytes(schema: &Schema, hashes: f64) -> f64 {
+    if let Some(vector) = schema.vector() {
+        let form = vector.kept();
+        return form.map_or(0.0, |form| form.size_bytes(vector.dimensions()) as f64);
+    }
     let bits = schema.exact_bits().unwrap_or(KEPT_HASH_BITS);
-    KEPT_HASH_BYTES + (f64::from(bits) - f64::from(KEPT_HASH_BITS)) / 8.0
+    hashes * (KEPT_HASH_BYTES + (f64::from(bits) - f64::from(KEPT_HASH_BITS)) / 8.0)
 }
 
 /// Returns the mean number of kept hashes of a document, those of deleted ones in runs included.
@@ -177,7 +181,7 @@ pub(super) fn estimate_reband(
     let kept = kept_per_document(&view);
     let sorting = Sorting::new(options, &schema, documents, kept)?;
     let sets_bytes = match gets_sets {
-        true => features * set_hash_bytes(&schema) * documents as f64,
+        true => set_bytes(&schema, features) * documents as f64,
         false => 0.0,
     };
     let stored_bytes = sorting.stored_bytes + sets_bytes + linking.stored_bytes;
@@ -218,7 +222,8 @@ impl BulkOptions {
         key_bytes: u64,
         payload_bytes: u64,
     ) -> Result<BuildEstimate> {
-        let keeps_hashes = schema.containment().is_some() || schema.has_sets();
+        let has_hashes = schema.has_sets() && schema.vector().is_none();
+        let keeps_hashes = schema.containment().is_some() || has_hashes;
         let hashes = match (keeps_hashes, self.kept_hashes) {
             (true, None) => {
                 let expected = "the mean number of a document: kept_hashes of the options";
@@ -228,7 +233,6 @@ impl BulkOptions {
             (false, _) => 0,
         };
         let kept = schema.containment().map_or(0, |_| hashes);
-        let in_set = if schema.has_sets() { hashes } else { 0 };
         let sorting = Sorting::new(self, schema, documents, kept as f64)?;
         // Rows with their places in the tree; then postings.
         let signature = shape_of(schema).size_bytes() as u64;
@@ -241,7 +245,10 @@ impl BulkOptions {
         let has_positions = schema.containment().is_some_and(|it| it.has_positions());
         let position = if has_positions { POSITION_BYTES } else { 0.0 };
         // Weights are mostly small numbers.
-        let set = in_set as f64 * set_hash_bytes(schema);
+        let set = match schema.has_sets() {
+            true => set_bytes(schema, hashes as f64),
+            false => 0.0,
+        };
         let row = row as f64 + kept as f64 * (KEPT_HASH_BYTES + position) + set;
         let linking = Linking::new(schema, documents);
         let stored = row * documents as f64 + sorting.stored_bytes + linking.stored_bytes;
@@ -284,6 +291,24 @@ mod tests {
             .estimate(&schema, u64::MAX, 0, 0)
             .unwrap();
         assert_eq!(few.temporary_bytes, u64::MAX);
+    }
+
+    #[test]
+    fn build_estimate_counts_the_bytes_of_vectors() {
+        use resemblance_sketch::{KeptVector, Vector};
+        let disk_bytes = |vector: Vector| {
+            let schema = Schema::builder().vector(vector).build().unwrap();
+            let estimate = BulkOptions::new().estimate(&schema, 1_000_000, 0, 0);
+            estimate.unwrap().disk_bytes as f64
+        };
+        let vector = Vector::cosine(384);
+        let [kept, rounded] =
+            [KeptVector::F32, KeptVector::I8].map(|it| disk_bytes(vector.kept(it)));
+        let estimated = disk_bytes(vector.estimated());
+        for (found, expected) in [(kept, 384e6 * 4.0), (rounded, 386e6)] {
+            let found = (found - estimated) / PAGES;
+            assert!((found / expected - 1.0).abs() < 1e-6, "{found} {expected}");
+        }
     }
 
     /// Schemas that keep 128 values with the same bands, with two widths of fingerprints.
