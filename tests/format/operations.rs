@@ -1,7 +1,7 @@
 //! Bytes as a sequence of steps of the model in `tests/common`.
 
 use resemblance::schema::{EmptyDocuments, Rebanding};
-use resemblance::{Combine, MinHash, Schema, SimHash};
+use resemblance::{Combine, MinHash, Schema, SimHash, Vector};
 
 use crate::common::model::drawn::Drawn;
 use crate::common::model::episode::Episode;
@@ -48,7 +48,7 @@ impl Input<'_> {
     fn schema(&mut self) -> Schema {
         let small = || MinHash::new(16).banding(4, 3).threshold(0.5);
         let builder = Schema::builder().expected_documents(1_000);
-        let builder = match self.byte() % 9 {
+        let builder = match self.byte() % 10 {
             0 => builder.minhash(small()),
             1 => builder.simhash(SimHash::bits64()),
             2 => builder
@@ -64,6 +64,7 @@ impl Input<'_> {
             5 => builder.minhash(MinHash::bottom_k(64).banding(2, 3).threshold(0.7)),
             6 => builder.minhash(MinHash::weighted(16).banding(4, 3).threshold(0.5)),
             7 => builder.minhash(small().value_bits(1).code_bits(64)),
+            8 => builder.vector(Vector::cosine(6).values(64).banding(8, 6).threshold(0.9)),
             _ => {
                 let external = MinHash::external(16).value_bits(8);
                 builder.minhash(external.banding(8, 2).threshold(0.5))

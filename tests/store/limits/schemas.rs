@@ -1,8 +1,8 @@
 //! Numbers of values, bands, rows, bits and tables at their bounds, against brute force; and just beyond.
 
-use resemblance::schema::{Rebanding, SketchError};
+use resemblance::schema::{KeptVector, Rebanding, SketchError};
 use resemblance::{
-    BulkOptions, Document, MinHash, Schema, SchemaBuilder, Signature, SimHash, Store,
+    BulkOptions, Document, MinHash, Schema, SchemaBuilder, Signature, SimHash, Store, Vector,
 };
 
 use crate::common::oracle::{Entry, Model};
@@ -18,6 +18,10 @@ fn simhash(simhash: SimHash, documents: u64) -> SchemaBuilder {
     Schema::builder()
         .simhash(simhash)
         .expected_documents(documents)
+}
+
+fn vector(vector: Vector) -> SchemaBuilder {
+    Schema::builder().vector(vector)
 }
 
 fn extremes() -> Vec<SchemaBuilder> {
@@ -44,6 +48,10 @@ fn extremes() -> Vec<SchemaBuilder> {
         simhash(bits128(1), u64::MAX),
         simhash(bits128(20), 1),
         simhash(bits128(20), u64::MAX),
+        vector(Vector::cosine(2).values(16).banding(16, 1).threshold(0.5)),
+        vector(Vector::cosine(5_000).values(1_024).kept(KeptVector::I8)),
+        vector(Vector::euclidean(2, 1e-6).kept(KeptVector::F16)),
+        vector(Vector::euclidean(60, 1e6).values(16)),
     ]
 }
 
@@ -61,7 +69,13 @@ fn signature(schema: &Schema, number: u64) -> Signature {
         let own = if place < replaced { number + 1 } else { 0 };
         Random(family * 1_000 + place).next().wrapping_add(own)
     };
-    schema.sketcher().hashes((0..60).map(feature)).unwrap()
+    let sketcher = schema.sketcher();
+    if let Some(vector) = schema.vector() {
+        let component = |place| (feature(place) % 2_001) as f32 / 1_000.0 - 1.0;
+        let components: Vec<f32> = (0..vector.dimensions().into()).map(component).collect();
+        return sketcher.vector(&components).unwrap();
+    }
+    sketcher.hashes((0..60).map(feature)).unwrap()
 }
 
 /// Everything that the store finds, as brute force does.
