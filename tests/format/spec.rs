@@ -6,6 +6,7 @@ mod blocks;
 mod bytes;
 mod clusters;
 mod codes;
+mod dense;
 mod dump;
 mod filters;
 mod golden;

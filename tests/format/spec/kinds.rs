@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use resemblance::schema::{ClusterBounds, EmptyDocuments, Linkage, Rebanding};
+use resemblance::schema::{ClusterBounds, EmptyDocuments, KeptVector, Linkage, Rebanding};
 use resemblance::{
     Combine, Containment, Document, DocumentId, MinHash, Schema, SchemaBuilder, Signature, SimHash,
-    Store, StoreOptions,
+    Store, StoreOptions, Vector,
 };
 
 use crate::common::sample::one_in;
@@ -42,6 +42,28 @@ fn external(own: &reader::Store, number: u64) -> (Signature, recipe::Signature) 
     (Signature::from_minhash(values), signature)
 }
 
+/// Returns the signature of a document with a vector, and with features if it has anything beside it. Vectors of
+/// neighbouring documents are near each other.
+fn with_vector(store: &Store, own: &reader::Store, number: u64) -> (Signature, recipe::Signature) {
+    let dimensions = store.schema().vector().unwrap().dimensions();
+    let component = |place: u16| {
+        let place = u64::from(place);
+        let steps = mix64(((number / 3) << 32) + place) % 2_001 + number % 3 * (place % 5);
+        steps as f32 / 1_000.0 - 1.0
+    };
+    let vector: Vec<f32> = (0..dimensions).map(component).collect();
+    let (sketcher, recipe) = (store.sketcher(), &own.schema.recipe);
+    let Some(beside) = sketcher.beside_vector() else {
+        let found = sketcher.vector(&vector).unwrap();
+        return (found, recipe.vector(&vector, recipe::Signature::default()));
+    };
+    let hashes = [features(number), vec![number]].concat();
+    let found = beside.hashes(hashes.iter().copied()).unwrap();
+    let found = sketcher.with_vector(found, &vector).unwrap();
+    let beside = recipe.beside_vector().unwrap().hashes(hashes);
+    (found, recipe.vector(&vector, beside))
+}
+
 /// The same document by the library, and by the independent recipe.
 fn document(store: &Store, own: &reader::Store, number: u64) -> (Signature, recipe::Signature) {
     if own
@@ -50,6 +72,9 @@ fn document(store: &Store, own: &reader::Store, number: u64) -> (Signature, reci
         .is_some_and(|minhash| minhash.kind == Kind::External)
     {
         return external(own, number);
+    }
+    if store.schema().vector().is_some() {
+        return with_vector(store, own, number);
     }
     let features = features(number);
     let sketcher = store.sketcher();
@@ -101,7 +126,11 @@ fn check(builder: SchemaBuilder) {
     let read = reader::Store::read(&path);
     let seen = stored::check(&read, &model);
     assert!(seen.unflushed > 0 && seen.dead_postings > 0, "{seen:?}");
-    assert!(model.values().any(|document| document.signature.empty));
+    let has_empty = model.values().any(|document| document.signature.empty);
+    assert_eq!(
+        has_empty,
+        !matches!(read.schema.recipe.minhash, Some((Kind::Vector(_), _)))
+    );
     let lanes = read.blocks["bands"].iter().chain(&read.blocks["permuted"]);
     assert!(lanes.count() > 0);
 }
@@ -192,6 +221,29 @@ fn exact_stores_follow_the_specification() {
             banded(minhash).build().unwrap(),
             &Rebanding::new().threshold(0.5),
         );
+    }
+}
+
+#[test]
+fn vector_stores_follow_the_specification() {
+    let cosine = |dimensions| Vector::cosine(dimensions).banding(8, 6);
+    let distant = Vector::euclidean(5, 0.1).banding(8, 4);
+    for vector in [
+        cosine(5).values(64),
+        cosine(300).values(600).kept(KeptVector::F16),
+        cosine(5).values(300).kept(KeptVector::I8),
+        cosine(5).values(64).estimated(),
+        distant.values(300),
+        distant.values(40).kept(KeptVector::F16),
+        distant.values(40).kept(KeptVector::I8),
+        distant.values(40).estimated(),
+    ] {
+        let builder = Schema::builder().vector(vector).seed(7);
+        check(builder.clone());
+        let builder = builder.simhash(SimHash::bits64().max_distance(1));
+        check(builder.containment(Containment::new(1).scaled(2)));
+        let schema = Schema::builder().vector(vector).build().unwrap();
+        check_rebanded(schema, &Rebanding::new().banding(9, 3));
     }
 }
 

@@ -2,27 +2,29 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::spec::dense::Dense;
 use crate::spec::recipe::{GAMMA, derive, mix64};
 
 /// Distinct hashes of features, each with a weight.
 pub(crate) type Features = BTreeMap<u64, u64>;
 
-/// Kinds with their codes in the fingerprint of a recipe.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Kind {
-    PairMultiply = 0,
-    MultiplyShift = 1,
-    Modular = 2,
-    Tabulation = 3,
-    Jenkins = 4,
-    OnePass = 16,
-    BottomK = 17,
-    Weighted = 18,
-    External = 19,
-    Probability = 20,
+    PairMultiply,
+    MultiplyShift,
+    Modular,
+    Tabulation,
+    Jenkins,
+    OnePass,
+    BottomK,
+    Weighted,
+    External,
+    Probability,
+    Vector(Dense),
 }
 
 impl Kind {
+    /// All kinds of features.
     pub(crate) const ALL: [Self; 10] = [
         Self::PairMultiply,
         Self::MultiplyShift,
@@ -48,6 +50,24 @@ impl Kind {
             Self::Weighted => "weighted",
             Self::External => "external",
             Self::Probability => "probability",
+            Self::Vector(_) => "vectors",
+        }
+    }
+
+    /// Appends the kind as the fingerprint of a recipe has it.
+    pub(crate) fn append_to(self, bytes: &mut Vec<u8>) {
+        match self {
+            Self::PairMultiply => bytes.push(0),
+            Self::MultiplyShift => bytes.push(1),
+            Self::Modular => bytes.push(2),
+            Self::Tabulation => bytes.push(3),
+            Self::Jenkins => bytes.push(4),
+            Self::OnePass => bytes.push(16),
+            Self::BottomK => bytes.push(17),
+            Self::Weighted => bytes.push(18),
+            Self::External => bytes.push(19),
+            Self::Probability => bytes.push(20),
+            Self::Vector(dense) => dense.append_to(bytes),
         }
     }
 
@@ -56,10 +76,10 @@ impl Kind {
         found.unwrap_or_else(|| panic!("no kind {name}"))
     }
 
-    /// All but those of bottom-k, and of external ones, which are not made.
+    /// All but those of bottom-k, of vectors, and of external ones, which are not made.
     pub(crate) fn values(self, seed: u64, count: u16, features: &Features) -> Vec<u32> {
         match self {
-            Self::BottomK | Self::External => Vec::new(),
+            Self::BottomK | Self::External | Self::Vector(_) => Vec::new(),
             Self::OnePass => one_pass(seed, count.into(), features),
             Self::Weighted => weighted(seed, count.into(), features, offer_events),
             Self::Probability => weighted(seed, count.into(), features, offer_at_rate),

@@ -10,7 +10,7 @@ use crate::spec::bytes::Bytes;
 use crate::spec::clusters::read_clusters;
 use crate::spec::filters::{self, Shape};
 use crate::spec::recipe::Signature;
-use crate::spec::schema::{Schema, decode_set};
+use crate::spec::schema::{Schema, decode_exact};
 
 pub(crate) type Rows<K> = TableDefinition<'static, K, &'static [u8]>;
 
@@ -428,7 +428,7 @@ fn read_documents(tables: &Tables, schema: &Schema) -> BTreeMap<u64, Document> {
             if schema.recipe.has_set() {
                 let row = sets.remove(row_key).expect("the row of a set");
                 let mut bytes = Bytes::open("sets", row_key, &row);
-                signature.set = Some(decode_set(&mut bytes, &schema.recipe));
+                decode_exact(&mut bytes, &schema.recipe, &mut signature);
                 assert!(bytes.rest().is_empty());
             }
             let payload = head.has_payload.then(|| {
@@ -481,7 +481,7 @@ pub(crate) fn read_document(bytes: &mut Bytes<'_>, schema: &Schema) -> (Head, Si
     let head = read_head(bytes);
     let mut signature = schema.decode_signature(bytes, head.is_empty);
     if schema.recipe.has_set() {
-        signature.set = Some(decode_set(bytes, &schema.recipe));
+        decode_exact(bytes, &schema.recipe, &mut signature);
     }
     assert!(bytes.rest().is_empty());
     (head, signature)

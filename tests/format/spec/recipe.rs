@@ -181,9 +181,34 @@ pub(crate) struct Signature {
     pub(crate) placed: Vec<(u64, u64)>,
     /// The exact set: hashes, and their weights if the kind has any.
     pub(crate) set: Option<ExactSet>,
+    /// The vector, if it is kept.
+    pub(crate) vector: Option<Vec<f32>>,
 }
 
 pub(crate) type ExactSet = (Vec<u64>, Vec<u64>);
+
+impl Signature {
+    /// Section 5.8, with a fingerprint of 16 bytes.
+    fn append_to(&self, bytes: &mut Vec<u8>) {
+        bytes.push(self.empty.into());
+        bytes.extend(self.values.iter().flat_map(|value| value.to_le_bytes()));
+        let (hashes, weights) = self.set.clone().unwrap_or_default();
+        let kept = self.kept.iter().flatten();
+        let numbers = self
+            .hashes
+            .iter()
+            .chain(kept)
+            .chain(&hashes)
+            .chain(&weights);
+        bytes.extend(numbers.flat_map(|number| number.to_le_bytes()));
+        let components = self.vector.iter().flatten();
+        bytes.extend(components.flat_map(|component| component.to_le_bytes()));
+        match self.fingerprint {
+            Some(fingerprint) => bytes.extend(fingerprint.to_le_bytes()),
+            None => bytes.extend([0; 8]),
+        }
+    }
+}
 
 impl Recipe {
     pub(crate) fn fingerprint(&self) -> u64 {
@@ -198,7 +223,9 @@ impl Recipe {
         bytes.extend(values.to_le_bytes());
         let counted = if self.counts { 32_768 } else { 0 };
         bytes.extend((self.simhash_bits + counted).to_le_bytes());
-        bytes.extend(self.minhash.map(|(kind, _)| kind as u8));
+        if let Some((kind, _)) = self.minhash {
+            kind.append_to(&mut bytes);
+        }
         if let Some(containment) = self.containment {
             bytes.extend(b"containment");
             bytes.extend(containment.units.to_le_bytes());
@@ -320,6 +347,30 @@ impl Recipe {
             kept: None,
             placed: Vec::new(),
             set: self.has_set().then(|| self.set(features)),
+            vector: None,
+        }
+    }
+
+    /// Returns the recipe of what documents have beside vectors.
+    pub(crate) fn beside_vector(&self) -> Option<Self> {
+        let beside = Self {
+            minhash: None,
+            set_bits: 0,
+            ..self.clone()
+        };
+        (self.simhash_bits > 0 || self.containment.is_some()).then_some(beside)
+    }
+
+    /// Returns the signature of a document with a vector and this signature of all else.
+    pub(crate) fn vector(&self, vector: &[f32], beside: Signature) -> Signature {
+        let Some((Kind::Vector(dense), count)) = self.minhash else {
+            panic!("no vectors: {self:?}");
+        };
+        let rounded = dense.rounded(vector, self.set_bits);
+        Signature {
+            values: dense.values(self.seed, count, &rounded),
+            vector: (self.set_bits > 0).then_some(rounded),
+            ..beside
         }
     }
 
@@ -381,8 +432,27 @@ impl Recipe {
         fingerprint
     }
 
+    fn self_test_of_vectors(&self, dimensions: u16, texts: &[String]) -> u64 {
+        let mut bytes = Vec::new();
+        for number in 0..4 {
+            let component = |place| {
+                let mixed = mix64((number << 32) + u64::from(place)) >> 40;
+                (mixed as f64 / 8_388_608.0 - 1.0) as f32
+            };
+            let components: Vec<f32> = (0..dimensions).map(component).collect();
+            let signature = self.vector(&components, Signature::default());
+            signature.append_to(&mut bytes);
+        }
+        let beside = self.beside_vector().map(|beside| beside.self_test(texts));
+        bytes.extend(beside.unwrap_or(0).to_le_bytes());
+        xxh3_64(&bytes)
+    }
+
     /// `texts` are the lines of the specification.
     pub(crate) fn self_test(&self, texts: &[String]) -> u64 {
+        if let Some((Kind::Vector(dense), _)) = self.minhash {
+            return self.self_test_of_vectors(dense.dimensions, texts);
+        }
         if self.minhash.is_some_and(|(kind, _)| kind == Kind::External) {
             return xxh3_64(&[]);
         }
@@ -407,25 +477,10 @@ impl Recipe {
         signatures.push(self.weighted((0..).zip(steps.map(|steps| steps / 65_536.0))));
         let mut bytes = Vec::new();
         for signature in signatures {
-            bytes.push(signature.empty.into());
-            bytes.extend(
-                signature
-                    .values
-                    .iter()
-                    .flat_map(|value| value.to_le_bytes()),
-            );
-            bytes.extend(signature.hashes.iter().flat_map(|hash| hash.to_le_bytes()));
-            let kept = signature.kept.iter().flatten();
-            bytes.extend(kept.flat_map(|hash| hash.to_le_bytes()));
-            let (hashes, weights) = signature.set.unwrap_or_default();
-            let set = hashes.into_iter().chain(weights);
-            bytes.extend(set.flat_map(u64::to_le_bytes));
-            let fingerprint = signature.fingerprint.unwrap_or(0).to_le_bytes();
-            let length = match self.simhash_bits {
-                0 => 8,
-                bits => usize::from(bits / 8),
-            };
-            bytes.extend(&fingerprint[..length]);
+            signature.append_to(&mut bytes);
+            if self.simhash_bits > 0 {
+                bytes.truncate(bytes.len() - 16 + usize::from(self.simhash_bits / 8));
+            }
         }
         xxh3_64(&bytes)
     }

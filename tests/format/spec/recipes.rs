@@ -4,10 +4,11 @@ use resemblance::schema::EmptyDocuments;
 use resemblance::{Schema, Store, Text};
 
 use crate::spec::code_block;
+use crate::spec::dense::Dense;
 use crate::spec::minhash::Kind;
 use crate::spec::reader;
 use crate::spec::recipe::{Containment, Recipe, Shingles, Unit};
-use crate::spec::signatures::{minhash_of, simhash_of};
+use crate::spec::signatures::{minhash_of, simhash_of, vector_of};
 use crate::spec::vectors::{check, number, string, text_of};
 
 /// Returns the text after `name=`.
@@ -23,18 +24,32 @@ fn parse_recipe(input: &str) -> Recipe {
         text: text.map(|(unit, n)| Shingles::new(Unit::named(unit), n.parse().unwrap())),
         seed: number(field(input, "seed")),
         alike: field(input, "empty") == "alike",
-        minhash: minhash.map(|(kind, values)| (Kind::named(kind), values.parse().unwrap())),
+        minhash: minhash.map(|(kind, values)| (kind_of(kind), values.parse().unwrap())),
         simhash_bits: field(input, "simhash")
             .trim_end_matches('+')
             .parse()
             .unwrap(),
         counts: field(input, "simhash").ends_with('+'),
         containment: containment_of(input),
-        set_bits: match input.split(' ').any(|field| field == "exact") {
-            true => 44,
-            false => 0,
+        set_bits: match input.split(' ').find_map(|it| it.strip_prefix("exact")) {
+            None => 0,
+            Some("") => 44,
+            Some(bits) => bits.trim_start_matches('=').parse().unwrap(),
         },
     }
+}
+
+/// A kind of features by its name; vectors as `cosine/3`, or as `distance/3/0.5`.
+fn kind_of(name: &str) -> Kind {
+    let Some((measure, rest)) = name.split_once('/') else {
+        return Kind::named(name);
+    };
+    let (dimensions, distance) = rest.split_once('/').unwrap_or((rest, ""));
+    assert_eq!(measure == "cosine", distance.is_empty());
+    Kind::Vector(Dense {
+        dimensions: dimensions.parse().unwrap(),
+        width: distance.parse().ok().map(|distance: f64| 4.0 * distance),
+    })
 }
 
 /// Written as the other fields, if there is any: `containment=5/8`, `containment=5:100`; with a `+` with
@@ -65,8 +80,14 @@ fn schema_of(recipe: &Recipe, text: Option<Text>) -> Schema {
     if recipe.alike {
         schema = schema.empty_documents(EmptyDocuments::Alike);
     }
-    if let Some((kind, values)) = recipe.minhash {
-        schema = schema.minhash(minhash_of(kind, values).banding(1, 1));
+    match recipe.minhash {
+        None => {}
+        Some((Kind::Vector(dense), values)) => {
+            schema = schema.vector(vector_of(dense, values, recipe.set_bits).banding(1, 1));
+        }
+        Some((kind, values)) => {
+            schema = schema.minhash(minhash_of(kind, values).banding(1, 1));
+        }
     }
     if recipe.simhash_bits > 0 {
         schema = schema.simhash(simhash_of(recipe.simhash_bits).term_counts(recipe.counts));

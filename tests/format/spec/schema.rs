@@ -2,6 +2,7 @@
 
 use crate::spec::bytes::Bytes;
 use crate::spec::codes;
+use crate::spec::dense::Dense;
 use crate::spec::filters;
 use crate::spec::minhash::{self, Kind};
 use crate::spec::recipe::{Containment, ExactSet, Recipe, Shingles, Signature, Unit};
@@ -56,7 +57,6 @@ impl Schema {
             1 => 44,
             _ => bytes.u8(),
         };
-        assert!(set_bits == 0 || (32..=64).contains(&set_bits));
         assert_eq!(empty > 3, ![0, 44].contains(&set_bits));
         let recipe = Recipe {
             text,
@@ -73,6 +73,11 @@ impl Schema {
             counts: recipe.simhash_bits > 32_768,
             ..recipe
         };
+        let is_allowed = match recipe.minhash {
+            Some((Kind::Vector(_), _)) => [0, 8, 16, 32].contains(&set_bits),
+            _ => set_bits == 0 || (32..=64).contains(&set_bits),
+        };
+        assert!(is_allowed);
         assert_eq!(bytes.take(3), [17, 0, 0]);
         let minhash = bytes.option(|bytes| MinHash {
             kind: decode_kind(bytes),
@@ -126,7 +131,7 @@ impl Schema {
             let bits = minhash.value_bits;
             for value in &mut signature.values {
                 *value = match minhash.kind {
-                    Kind::External => minhash::low_bits(*value, bits),
+                    Kind::External | Kind::Vector(_) => minhash::low_bits(*value, bits),
                     _ => minhash::cut(*value, bits),
                 };
             }
@@ -206,8 +211,17 @@ impl Schema {
     }
 }
 
-/// An exact set, section 2.10.
-pub(crate) fn decode_set(bytes: &mut Bytes<'_>, recipe: &Recipe) -> ExactSet {
+/// Decodes what an exact store keeps of a document, section 2.10.
+pub(crate) fn decode_exact(bytes: &mut Bytes<'_>, recipe: &Recipe, signature: &mut Signature) {
+    match recipe.minhash {
+        Some((Kind::Vector(dense), _)) => {
+            signature.vector = Some(dense.decode_vector(bytes, recipe.set_bits));
+        }
+        _ => signature.set = Some(decode_set(bytes, recipe)),
+    }
+}
+
+fn decode_set(bytes: &mut Bytes<'_>, recipe: &Recipe) -> ExactSet {
     let hashes = decode_kept(bytes, recipe.set_bits.into());
     if !recipe.is_weighted() || hashes.is_empty() {
         return (hashes, Vec::new());
@@ -346,6 +360,9 @@ fn decode_kind(bytes: &mut Bytes<'_>) -> Kind {
         let family = bytes.u32() as usize;
         assert!(family < 5);
         return Kind::ALL[family];
+    }
+    if variant == 6 {
+        return Kind::Vector(Dense::decode(bytes));
     }
     assert!(variant < 6);
     Kind::ALL[4 + variant as usize]

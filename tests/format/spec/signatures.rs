@@ -1,9 +1,10 @@
 //! The vectors of section 5 that are signatures: the independent code and the library make the same.
 
-use resemblance::schema::{DocumentFrequencies, Permutations};
-use resemblance::{MinHash, Schema, SimHash, Sketcher};
+use resemblance::schema::{DocumentFrequencies, KeptVector, Permutations};
+use resemblance::{MinHash, Schema, SimHash, Sketcher, Vector};
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::spec::dense::Dense;
 use crate::spec::minhash::{self, Kind};
 use crate::spec::recipe::{Recipe, Signature};
 use crate::spec::vectors::{check, number, numbers};
@@ -22,8 +23,20 @@ pub(crate) fn minhash_of(kind: Kind, values: u16) -> MinHash {
         Kind::Weighted => MinHash::weighted(values),
         Kind::External => MinHash::external(values),
         Kind::Probability => MinHash::probability(values),
+        Kind::Vector(_) => panic!("see `vector_of`"),
     };
     minhash.value_bits(32)
+}
+
+/// The library's name for vectors that are kept with this number of bits, or not with 0.
+pub(crate) fn vector_of(dense: Dense, values: u16, bits: u8) -> Vector {
+    let vector = match dense.width {
+        None => Vector::cosine(dense.dimensions),
+        Some(width) => Vector::euclidean(dense.dimensions, width / 4.0),
+    };
+    let kept = KeptVector::of_bits(bits);
+    kept.map_or_else(|| vector.estimated(), |kept| vector.kept(kept))
+        .values(values)
 }
 
 pub(crate) fn simhash_of(bits: u16) -> SimHash {
