@@ -49,7 +49,11 @@ fn document(text: &mut String, record: &Record) {
         let hashes: Vec<String> = hashes.iter().map(|hash| format!("{hash:x}")).collect();
         writeln!(text, "  kept {}", hashes.join(" ")).unwrap();
     }
-    if let Some(set) = signature.exact_set() {
+    if let Some(vector) = signature.vector() {
+        let bits = vector.iter().map(|component| component.to_bits());
+        let bits: Vec<String> = bits.map(|bits| format!("{bits:x}")).collect();
+        writeln!(text, "  vector {}", bits.join(" ")).unwrap();
+    } else if let Some(set) = signature.exact_set() {
         let hashes: Vec<String> = set
             .hashes()
             .iter()

@@ -3,18 +3,19 @@
 use std::path::Path;
 
 use resemblance::schema::{
-    DocumentFrequencies, EmptyDocuments, MinHashKind, Permutations, Rebanding, ShingleUnit,
+    DocumentFrequencies, EmptyDocuments, KeptVector, MinHashKind, Permutations, Rebanding,
+    ShingleUnit,
 };
 use resemblance::{
     BulkOptions, Combine, Containment, Document, DocumentId, MinHash, Schema, Signature, SimHash,
-    Store, StoreOptions, Text,
+    Store, StoreOptions, Text, Vector,
 };
 
 use crate::common::Random;
 
 type Make = fn(&Path);
 
-pub(crate) const STORES: [(&str, Make); 26] = [
+pub(crate) const STORES: [(&str, Make); 29] = [
     ("empty", |path| drop(Store::create(path, words()).unwrap())),
     ("one-document", |path| {
         let store = Store::create(path, words()).unwrap();
@@ -125,7 +126,27 @@ pub(crate) const STORES: [(&str, Make); 26] = [
                 .unwrap(),
         );
     }),
+    ("vectors", |path| {
+        let builder = Schema::builder().vector(vector());
+        filled(path, builder.build().unwrap());
+    }),
+    ("estimated-vectors", |path| {
+        let builder = Schema::builder().vector(vector().estimated());
+        filled(path, builder.build().unwrap());
+    }),
+    ("vectors-and-texts", |path| {
+        let builder = Schema::builder()
+            .text(Text::words(1))
+            .simhash(SimHash::bits64());
+        let distant = Vector::euclidean(8, 0.05).values(64).banding(8, 4);
+        let builder = builder.vector(distant.kept(KeptVector::I8));
+        filled(path, builder.build().unwrap());
+    }),
 ];
+
+fn vector() -> Vector {
+    Vector::cosine(8).values(64).threshold(0.9).banding(8, 6)
+}
 
 fn minhash() -> MinHash {
     MinHash::new(32).threshold(0.6).banding(8, 3)
@@ -170,6 +191,9 @@ pub(crate) fn signature(schema: &Schema, number: u64) -> Signature {
         let values = values.chain(std::iter::repeat(u32::MAX)).take(32);
         return Signature::from_minhash(values.collect());
     }
+    if schema.vector().is_some() {
+        return with_vector(schema, number);
+    }
     let sketcher = schema.sketcher();
     if schema.text().is_some() {
         let is_auto = schema
@@ -194,6 +218,22 @@ pub(crate) fn signature(schema: &Schema, number: u64) -> Signature {
         return sketcher.weighted_hashes(weighted).unwrap();
     }
     sketcher.hashes(features).unwrap()
+}
+
+/// Returns the signature of a vector, with a text if the schema accepts texts.
+fn with_vector(schema: &Schema, number: u64) -> Signature {
+    let mut random = Random(number / 3);
+    let dimensions = schema.vector().unwrap().dimensions();
+    let component = |_| (random.next() % 2_001) as f32 / 1_000.0 - 1.0;
+    let mut vector: Vec<f32> = (0..dimensions).map(component).collect();
+    vector[(number % 3) as usize] += 0.015;
+    let sketcher = schema.sketcher();
+    let Some(beside) = sketcher.beside_vector() else {
+        return sketcher.vector(&vector).unwrap();
+    };
+    let text = format!("the caption of page {} of book {}", number % 3, number / 3);
+    let caption = beside.text(&text).unwrap();
+    sketcher.with_vector(caption, &vector).unwrap()
 }
 
 /// Keys of all forms, and none.
