@@ -342,7 +342,12 @@ impl Recipe {
         Signature {
             values,
             hashes,
-            fingerprint: (self.simhash_bits > 0).then(|| self.simhash(projected)),
+            fingerprint: (self.simhash_bits > 0).then(|| {
+                let signed = projected
+                    .iter()
+                    .map(|(hash, weight)| (*hash, i128::from(*weight)));
+                self.simhash(&signed.collect())
+            }),
             empty: features.is_empty(),
             kept: None,
             placed: Vec::new(),
@@ -405,7 +410,17 @@ impl Recipe {
         )
     }
 
-    fn simhash(&self, features: &Features) -> u128 {
+    /// Returns the fingerprint of features with weights of any sign.
+    pub(crate) fn signed(&self, features: impl IntoIterator<Item = (u64, f64)>) -> u128 {
+        let mut summed = BTreeMap::new();
+        for (hash, weight) in features {
+            *summed.entry(hash).or_default() += (weight * 65_536.0).round_ties_even() as i128;
+        }
+        summed.retain(|_, weight| *weight != 0);
+        self.simhash(&summed)
+    }
+
+    fn simhash(&self, features: &BTreeMap<u64, i128>) -> u128 {
         let key = derive(self.seed, 0);
         let halves = [derive(self.seed, 1), derive(self.seed, 5)];
         let mut fingerprint = 0;
@@ -416,9 +431,8 @@ impl Recipe {
             };
             let turn = (u64::from(bit) + 1).wrapping_mul(GAMMA);
             let turned = |hash: &u64| mix64(mix64(hash ^ key).wrapping_add(turn));
-            let signed = |(hash, weight): (&u64, &u64)| {
-                let weight = i128::from(*weight);
-                if is_set(*hash) { weight } else { -weight }
+            let signed = |(hash, weight): (&u64, &i128)| {
+                if is_set(*hash) { *weight } else { -weight }
             };
             let set = match features.iter().map(signed).sum::<i128>() {
                 0 => {

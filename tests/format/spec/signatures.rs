@@ -177,6 +177,27 @@ fn weighted_minhash_follows_the_specification() {
             .collect();
         values_and_fingerprint(&of_steps(number(seed), Kind::PairMultiply, &features))
     });
+    check("signed", |input| {
+        let (seed, features) = input.split_once(": ").unwrap();
+        let pairs = features
+            .split(' ')
+            .map(|pair| pair.split_once('=').unwrap());
+        let features: Vec<(u64, f64)> = pairs
+            .map(|(feature, weight)| (xxh3_64(feature.as_bytes()), weight.parse().unwrap()))
+            .collect();
+        let recipe = Recipe {
+            minhash: None,
+            ..recipe(number(seed), Kind::PairMultiply, 16, 64)
+        };
+        let own = recipe.signed(features.iter().copied());
+        let schema = Schema::builder()
+            .seed(recipe.seed)
+            .simhash(SimHash::bits64());
+        let sketcher = schema.build().unwrap().sketcher();
+        let found = sketcher.weighted_hashes(features).unwrap();
+        assert_eq!(found.simhash(), Some(own), "{input}");
+        format!("{own:016x}")
+    });
     check("weighted-minhash", |input| {
         let (seed, features) = input.split_once(": ").unwrap();
         let pair = |pair: &str| {
