@@ -41,7 +41,7 @@ impl RevisitTarget {
     /// Returns the page of a record, unless it is not a response or has no id.
     pub fn of(record: &CorpusRecord) -> Option<Self> {
         let archived = record.archived.as_ref().filter(|it| it.http_bytes > 0)?;
-        let head = MessageHead::parse(record.bytes.get(..archived.head_bytes)?)?.head;
+        let head = MessageHead::parse(record.bytes.get(..archived.head_bytes)?)?;
         let owned = |name: &str| head.value(name).map(str::to_owned);
         Some(Self {
             id: owned("warc-record-id")?,
@@ -69,7 +69,7 @@ pub struct ArchiveCounts {
 
 /// Copies the records of WARC files byte for byte, except for some pages and the records that
 /// belong to them, such as their requests.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct ArchiveCopy {
     /// True if records are copied that belong to no page. Information on files always is.
     takes_others: bool,
@@ -96,11 +96,7 @@ impl ArchiveCopy {
     pub fn new(takes_others: bool) -> Self {
         Self {
             takes_others,
-            fates: HashMap::new(),
-            held: Vec::new(),
-            held_bytes: 0,
-            is_begun: false,
-            counts: ArchiveCounts::default(),
+            ..Self::default()
         }
     }
 
@@ -125,8 +121,7 @@ impl ArchiveCopy {
         {
             output.write_all(frame)?;
         }
-        let parsed = MessageHead::parse(&record.bytes).unwrap_or_default();
-        let head = &parsed.head;
+        let head = &MessageHead::parse(&record.bytes).unwrap_or_default();
         let names = RecordNames::of(head);
         let kind = head.value("warc-type").unwrap_or("").to_ascii_lowercase();
         if !archived.is_page {
@@ -238,14 +233,12 @@ impl ArchiveCopy {
             |of_target: &str| digest.is_some_and(|own| own.eq_ignore_ascii_case(of_target));
         let is_same = target.digest.as_deref().is_some_and(has_same);
         let http = archived.head_bytes..archived.head_bytes + archived.http_bytes;
-        let block = match is_same {
-            true => page.bytes.get(http).unwrap_or(&[]),
-            false => &[],
+        self.counts.same_payload += u64::from(is_same);
+        self.counts.near += u64::from(!is_same);
+        let (profile, block) = match is_same {
+            true => (SAME_PAYLOAD, page.bytes.get(http).unwrap_or(&[])),
+            false => (NEAR_DUPLICATE, &[][..]),
         };
-        *match is_same {
-            true => &mut self.counts.same_payload,
-            false => &mut self.counts.near,
-        } += 1;
         let replaced = head.value("warc-record-id");
         let mut record = "WARC/1.1\r\nWARC-Type: revisit\r\n".to_owned();
         let mut field = |name: &str, value: Option<&str>| {
@@ -259,18 +252,13 @@ impl ArchiveCopy {
         for name in ["WARC-Date", "WARC-IP-Address", "WARC-Warcinfo-ID"] {
             field(name, head.value(name));
         }
-        field("WARC-Concurrent-To", replaced);
-        for id in head.values("warc-concurrent-to") {
+        for id in replaced
+            .into_iter()
+            .chain(head.values("warc-concurrent-to"))
+        {
             field("WARC-Concurrent-To", Some(id));
         }
-        field(
-            "WARC-Profile",
-            Some(if is_same {
-                SAME_PAYLOAD
-            } else {
-                NEAR_DUPLICATE
-            }),
-        );
+        field("WARC-Profile", Some(profile));
         field("WARC-Payload-Digest", digest);
         field("WARC-Refers-To", Some(&target.id));
         field("WARC-Refers-To-Target-URI", target.uri.as_deref());
@@ -291,16 +279,11 @@ fn new_id(replaced: Option<&str>, page: &CorpusRecord) -> String {
     let bits = u128::from(half(0)) << 64 | u128::from(half(1));
     // A UUID of version 8 is made as its maker likes.
     let bits = bits & !(0xf << 76 | 0x3 << 62) | 0x8 << 76 | 0x2 << 62;
-    let digits = format!("{bits:032x}");
-    let part = |from: usize, to: usize| digits.get(from..to).unwrap_or("");
-    format!(
-        "<urn:uuid:{}-{}-{}-{}-{}>",
-        part(0, 8),
-        part(8, 12),
-        part(12, 16),
-        part(16, 20),
-        part(20, 32)
-    )
+    let mut id = format!("<urn:uuid:{bits:032x}>");
+    for digits in [20, 16, 12, 8] {
+        id.insert("<urn:uuid:".len() + digits, '-');
+    }
+    id
 }
 
 /// Hashes of what a record is named, and of the records that it names.
@@ -333,14 +316,10 @@ impl RecordNames {
 
     /// Returns whether the records are copied to which this one belongs, if that is known.
     fn fate(&self, fates: &HashMap<u64, bool>, is_beside: bool) -> Option<bool> {
-        let beside = self.beside.iter().filter(|_| is_beside);
         // A page that was read before may have named this record.
-        let own = self.id.iter().filter(|_| is_beside);
-        let known = self.of.iter().chain(beside).chain(own);
-        known
-            .filter_map(|id| fates.get(id))
-            .copied()
-            .reduce(|a, b| a && b)
+        let beside = self.beside.iter().chain(&self.id).filter(|_| is_beside);
+        let known = self.of.iter().chain(beside).filter_map(|id| fates.get(id));
+        known.copied().reduce(|a, b| a && b)
     }
 
     /// Returns all of them; the URI alone is no name of a record that names others.

@@ -24,14 +24,11 @@ pub(super) fn find_start(bytes: &[u8]) -> Option<usize> {
 
 /// Returns true if the bytes begin with the first line of a record and the name of a field.
 fn is_start(bytes: &[u8]) -> bool {
-    let Some(fields) = after_first_line(bytes) else {
-        return false;
-    };
-    let mut names = FIRST_FIELDS.into_iter();
-    names.any(|name| {
+    let begins = |fields: &[u8], name: &[u8]| {
         let start = fields.get(..name.len());
         start.is_some_and(|start| start.eq_ignore_ascii_case(name))
-    })
+    };
+    after_first_line(bytes).is_some_and(|fields| FIRST_FIELDS.iter().any(|it| begins(fields, it)))
 }
 
 fn after_first_line(bytes: &[u8]) -> Option<&[u8]> {
@@ -44,42 +41,37 @@ fn after_first_line(bytes: &[u8]) -> Option<&[u8]> {
 #[derive(Debug, Default)]
 pub(super) struct MessageHead {
     pub(super) first_line: String,
-    fields: Vec<NamedField>,
-}
-
-#[derive(Debug)]
-struct NamedField {
-    name: String,
-    value: String,
+    /// Names and values.
+    fields: Vec<(String, String)>,
+    /// The length in bytes, including the empty line.
+    pub(super) length: usize,
 }
 
 impl MessageHead {
-    /// Parses the head of a message. Returns it with its length, or `None` if the empty line at its
-    /// end is missing.
-    pub(super) fn parse(message: &[u8]) -> Option<ParsedHead> {
+    /// Parses the head of a message, or returns `None` if the empty line at its end is missing.
+    pub(super) fn parse(message: &[u8]) -> Option<Self> {
         let mut head = Self::default();
-        let mut length = 0;
         for whole in message.split_inclusive(|byte| *byte == b'\n') {
-            length += whole.len();
+            head.length += whole.len();
             let line = whole.strip_suffix(b"\n")?;
             let line = line.strip_suffix(b"\r").unwrap_or(line);
             if line.is_empty() {
-                return Some(ParsedHead { head, length });
+                return Some(head);
             }
             let text = String::from_utf8_lossy(line);
             match text.split_once(':') {
-                _ if length == whole.len() => head.first_line = text.into_owned(),
+                _ if head.length == whole.len() => head.first_line = text.into_owned(),
                 // A line that begins with white space continues the field before it.
                 _ if text.starts_with([' ', '\t']) => {
-                    if let Some(last) = head.fields.last_mut() {
-                        last.value.push(' ');
-                        last.value.push_str(text.trim());
+                    if let Some((_, value)) = head.fields.last_mut() {
+                        *value += " ";
+                        *value += text.trim();
                     }
                 }
-                Some((name, value)) => head.fields.push(NamedField {
-                    name: name.trim().to_owned(),
-                    value: value.trim().to_owned(),
-                }),
+                Some((name, value)) => {
+                    let field = (name.trim().to_owned(), value.trim().to_owned());
+                    head.fields.push(field);
+                }
                 // A line that is no field is passed over, as browsers do.
                 None => {}
             }
@@ -94,11 +86,9 @@ impl MessageHead {
 
     /// Returns the values of all fields with this name.
     pub(super) fn values(&self, name: &str) -> impl Iterator<Item = &str> {
-        let named = move |field: &&NamedField| field.name.eq_ignore_ascii_case(name);
-        self.fields
-            .iter()
-            .filter(named)
-            .map(|field| field.value.as_str())
+        let fields = self.fields.iter();
+        let named = fields.filter(move |field| field.0.eq_ignore_ascii_case(name));
+        named.map(|field| field.1.as_str())
     }
 
     /// Returns the target URI, which older writers put in angle brackets.
@@ -114,13 +104,6 @@ impl MessageHead {
         let lower = listed.map(|coding| coding.trim().to_ascii_lowercase());
         lower.filter(|coding| !coding.is_empty()).collect()
     }
-}
-
-/// A head and its length in bytes.
-#[derive(Debug, Default)]
-pub(super) struct ParsedHead {
-    pub(super) head: MessageHead,
-    pub(super) length: usize,
 }
 
 /// A media type with its charset.

@@ -20,13 +20,11 @@ const GZIP_MAGIC: &[u8] = b"\x1f\x8b\x08";
 /// The beginning of a Zstandard frame.
 const ZSTD_MAGIC: &[u8] = b"\x28\xb5\x2f\xfd";
 /// The beginning of the frame with the dictionary of all later frames.
-const DICTIONARY_MAGIC: &[u8] = b"\x5d\x2a\x4d\x18";
+const DICTIONARY_MAGIC: [u8; 4] = *b"\x5d\x2a\x4d\x18";
 /// The beginning of a skippable frame, after its first byte.
 const SKIPPABLE_MAGIC: &[u8] = b"\x2a\x4d\x18";
 /// The length of its beginning and of the number that declares its length.
 const SKIPPABLE_HEAD_BYTES: usize = 8;
-/// The number of bytes that are searched at once.
-const SEARCHED_BYTES: usize = 64 << 10;
 
 /// A member that is being decompressed.
 pub(super) enum Member {
@@ -135,21 +133,27 @@ impl Members {
         self.form.compression
     }
 
+    /// Returns the place of the current member for a message.
+    pub(super) fn place(&self) -> String {
+        let form = self.form.compression.name();
+        format!("{form} member at byte {}", self.offset)
+    }
+
     /// Returns the stored bytes of the member up to where it has been decompressed, unless they are
     /// too many.
     pub(super) fn stored(&self) -> Option<&[u8]> {
-        self.text.inner().raw().since(self.offset)
+        self.text.inner.raw().since(self.offset)
     }
 
     /// Returns the number of stored bytes from the beginning of the member to where it has been
     /// decompressed.
     pub(super) fn stored_bytes(&self) -> u64 {
-        self.text.inner().raw().position() - self.offset
+        self.text.inner.raw().position() - self.offset
     }
 
     /// Returns the error of the system that ended the reading, if there was one.
     pub(super) fn take_failure(&mut self) -> Option<io::Error> {
-        self.text.inner_mut().raw_mut().take_failure()
+        self.text.inner.raw_mut().take_failure()
     }
 
     /// Goes to the next member.
@@ -172,8 +176,8 @@ impl Members {
     fn find_member(&mut self, raw: &mut RawFile) -> io::Result<Advanced> {
         loop {
             // Zeros fill up a tape or a block.
-            while let zeros @ 1.. = count_zeros(raw.peek(1)?) {
-                raw.consume(zeros);
+            while raw.peek(1)?.starts_with(&[0]) {
+                raw.consume(1);
             }
             raw.mark();
             self.offset = raw.position();
@@ -194,17 +198,15 @@ impl Members {
     /// Searches for the next member with records after the beginning of this one. Goes to the end
     /// if there is none.
     pub(super) fn search(&mut self) -> io::Result<()> {
-        let mut raw = self.take_raw();
-        let mut from = self.offset + 1;
+        let (mut raw, magic) = (self.take_raw(), self.magic());
         loop {
-            raw.seek(from);
-            let found = find(&mut raw, self.magic());
+            raw.seek(self.offset + 1);
+            let found = raw.search(magic.len() - 1, |bytes| memmem::find(bytes, magic));
             if !found.map_err(|error| raw.take_failure().unwrap_or(error))? {
                 self.text = Rewindable::new(Member::Before(raw), 0);
                 return Ok(());
             }
             self.offset = raw.position();
-            from = self.offset + 1;
             self.text = self.open(raw)?;
             let start = self.text.peek(head::VERSION.len());
             if start.is_ok_and(|start| start.starts_with(head::VERSION)) {
@@ -227,7 +229,7 @@ impl Members {
     fn take_raw(&mut self) -> RawFile {
         let nothing: Box<dyn Read + Send> = Box::new(io::empty());
         let before = Rewindable::new(Member::Before(Rewindable::new(nothing, 0)), 0);
-        match std::mem::replace(&mut self.text, before).into_inner() {
+        match std::mem::replace(&mut self.text, before).inner {
             Member::Before(raw) | Member::Plain(raw) => raw,
             Member::Gzip(decoder) => decoder.into_inner(),
             Member::Zstd(frame) => {
@@ -241,10 +243,7 @@ impl Members {
         let member = match self.compression() {
             Compression::Gzip => Member::Gzip(Box::new(GzDecoder::new(raw))),
             Compression::Zstd => {
-                let mut decoder = match self.decoder.take() {
-                    Some(decoder) => decoder,
-                    None => Decoder::new()?,
-                };
+                let mut decoder = self.decoder.take().map_or_else(Decoder::new, Ok)?;
                 decoder.reinit()?;
                 decoder.set_parameter(DParameter::WindowLogMax(self.window_log))?;
                 Member::Zstd(ZstdFrame {
@@ -260,30 +259,25 @@ impl Members {
 
     /// Reads a skippable frame. The first one of a file may be a dictionary.
     fn read_skippable(&mut self, raw: &mut RawFile) -> io::Result<()> {
-        let is_dictionary = self.offset == 0 && raw.peek(4)?.starts_with(DICTIONARY_MAGIC);
-        let length: Option<&[u8; 4]> = raw
-            .peek(SKIPPABLE_HEAD_BYTES)?
-            .get(4..)
-            .and_then(<[u8]>::first_chunk);
-        let Some(length) = length.copied().map(u32::from_le_bytes) else {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        };
+        let start = raw.peek(SKIPPABLE_HEAD_BYTES)?.first_chunk();
+        let head: [u8; SKIPPABLE_HEAD_BYTES] = *start.ok_or(io::ErrorKind::UnexpectedEof)?;
+        let [magic @ .., a, b, c, d] = head;
+        let length = u64::from(u32::from_le_bytes([a, b, c, d]));
         raw.consume(SKIPPABLE_HEAD_BYTES);
-        if !is_dictionary {
-            raw.skip(length.into())?;
-            return Ok(());
+        if self.offset > 0 || magic != DICTIONARY_MAGIC {
+            return raw.skip(length);
         }
         let max_bytes = self.max_kept as u64;
         let too_long = || io::Error::other("its dictionary is longer than --max-line");
-        let stored = Some(length.into()).filter(|length| *length <= max_bytes);
+        if length > max_bytes {
+            return Err(too_long());
+        }
         let mut dictionary = Vec::new();
-        raw.take(stored.ok_or_else(too_long)?)
-            .read_to_end(&mut dictionary)?;
-        if dictionary.len() as u64 != u64::from(length) {
+        raw.take(length).read_to_end(&mut dictionary)?;
+        if dictionary.len() as u64 != length {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        let head = [DICTIONARY_MAGIC, &length.to_le_bytes()].concat();
-        let frame = [head, dictionary.clone()].concat();
+        let frame = [&head[..], &dictionary].concat();
         if dictionary.starts_with(ZSTD_MAGIC) {
             let mut decoder = zstd::stream::read::Decoder::with_buffer(dictionary.as_slice())?;
             decoder.window_log_max(self.window_log)?;
@@ -308,33 +302,5 @@ pub(super) enum Advanced {
 }
 
 fn is_skippable(start: &[u8]) -> bool {
-    let first = start.first().is_some_and(|first| first >> 4 == 5);
-    first
-        && start
-            .get(1..)
-            .is_some_and(|rest| rest.starts_with(SKIPPABLE_MAGIC))
-}
-
-fn count_zeros(bytes: &[u8]) -> usize {
-    bytes.iter().take_while(|byte| **byte == 0).count()
-}
-
-/// Skips bytes up to the next ones that are these. Returns false at the end.
-fn find(raw: &mut RawFile, magic: &[u8]) -> io::Result<bool> {
-    loop {
-        let available = raw.peek(SEARCHED_BYTES)?;
-        let is_end = available.len() < SEARCHED_BYTES;
-        if let Some(index) = memmem::find(available, magic) {
-            raw.consume(index);
-            return Ok(true);
-        }
-        // The last bytes may be its beginning.
-        let kept = if is_end { 0 } else { magic.len() - 1 };
-        let length = available.len() - kept;
-        raw.consume(length);
-        raw.mark();
-        if is_end {
-            return Ok(false);
-        }
-    }
+    matches!(start, [first, rest @ ..] if first >> 4 == 5 && rest.starts_with(SKIPPABLE_MAGIC))
 }

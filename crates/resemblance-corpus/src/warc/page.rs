@@ -2,9 +2,11 @@
 
 use std::borrow::Cow;
 
+use serde::Serialize;
+
 use super::body;
 use super::charset;
-use super::head::{MediaType, MessageHead, ParsedHead};
+use super::head::{MediaType, MessageHead};
 use crate::archived_record::{ArchivedRecord, RecordPlace};
 use crate::bad_document::BadDocument;
 use crate::html::HtmlExtractor;
@@ -43,8 +45,8 @@ pub(super) fn part(head: &MessageHead, block: &[u8]) -> Result<RecordPart, BadDo
         "response" => return Ok(passed_over(&format!("response of type {}", media.name))),
         kind => return Ok(passed_over(kind)),
     }
-    let parsed = MessageHead::parse(block).filter(|http| http.head.first_line.starts_with("HTTP/"));
-    let Some(ParsedHead { head: http, length }) = parsed else {
+    let parsed = MessageHead::parse(block).filter(|http| http.first_line.starts_with("HTTP/"));
+    let Some(http) = parsed else {
         return Err(BadDocument::new("it has no head of an HTTP response"));
     };
     let status = http.first_line.split_ascii_whitespace().nth(1);
@@ -54,7 +56,7 @@ pub(super) fn part(head: &MessageHead, block: &[u8]) -> Result<RecordPart, BadDo
     }
     let media = MediaType::parse(http.value("content-type"));
     Ok(match is_html(&media) {
-        Some(_) => RecordPart::Page(length),
+        Some(_) => RecordPart::Page(http.length),
         None => passed_over(&media.name),
     })
 }
@@ -68,7 +70,7 @@ pub(super) fn decoded_body<'a>(
     max_bytes: u64,
 ) -> Result<Cow<'a, [u8]>, BadDocument> {
     let (http, body) = block.split_at_checked(http_bytes).unwrap_or((&[], block));
-    let http = MessageHead::parse(http).unwrap_or_default().head;
+    let http = MessageHead::parse(http).unwrap_or_default();
     let is_cut = head.value("warc-truncated").is_some();
     body::decode(&http, body, is_cut, max_bytes).map_err(BadDocument::new)
 }
@@ -79,14 +81,11 @@ pub(crate) fn line(
     archived: &ArchivedRecord,
     file: &str,
 ) -> Result<Vec<u8>, BadDocument> {
-    let head = MessageHead::parse(&record.bytes).unwrap_or_default().head;
+    let head = MessageHead::parse(&record.bytes).unwrap_or_default();
     let block = record.bytes.get(archived.head_bytes..).unwrap_or(&[]);
     let http = MessageHead::parse(block).filter(|_| archived.http_bytes > 0);
     let body = block.get(archived.http_bytes..).unwrap_or(&[]);
-    let media = match &http {
-        Some(http) => MediaType::parse(http.head.value("content-type")),
-        None => MediaType::parse(head.value("content-type")),
-    };
+    let media = MediaType::parse(http.as_ref().unwrap_or(&head).value("content-type"));
     let is_html = is_html(&media).unwrap_or_default();
     let characters = charset::decode(body, media.charset.as_deref(), is_html);
     let text = match is_html {
@@ -102,40 +101,29 @@ pub(crate) fn line(
 /// Returns the line with the fields that the options read.
 fn json(head: &MessageHead, text: &str, place: RecordPlace, file: &str) -> Vec<u8> {
     let mut json = vec![b'{'];
-    let mut field = |name: &str, value: &str| {
-        push_name(&mut json, name);
-        push(&mut json, value);
-    };
-    if let Some(uri) = head.target_uri() {
-        field("id", uri);
-    }
-    if let Some(id) = head.value("warc-record-id") {
-        field("record_id", id);
-    }
     let date = head.value("warc-date").map(whole_date);
-    if let Some(date) = date.filter(|date| crate::parse_stamp(date).is_some()) {
-        field("stamp", &date);
-    }
+    let stamp = date.filter(|date| crate::parse_stamp(date).is_some());
+    push_field(&mut json, "id", head.target_uri());
+    push_field(&mut json, "record_id", head.value("warc-record-id"));
+    push_field(&mut json, "stamp", stamp.as_deref());
     push_name(&mut json, "record");
     json.push(b'{');
-    push_name(&mut json, "file");
-    push(&mut json, file);
-    let within = Some(place.within).filter(|within| *within > 0);
-    for (name, value) in [
-        ("offset", Some(place.offset)),
-        ("length", place.length),
-        ("within", within),
-    ] {
-        if let Some(value) = value {
-            push_name(&mut json, name);
-            push(&mut json, &value);
-        }
-    }
+    push_field(&mut json, "file", Some(file));
+    push_field(&mut json, "offset", Some(&place.offset));
+    push_field(&mut json, "length", place.length.as_ref());
+    let within = Some(&place.within).filter(|within| **within > 0);
+    push_field(&mut json, "within", within);
     json.push(b'}');
-    push_name(&mut json, "text");
-    push(&mut json, text);
+    push_field(&mut json, "text", Some(text));
     json.extend_from_slice(b"}\n");
     json
+}
+
+fn push_field(json: &mut Vec<u8>, name: &str, value: Option<&(impl Serialize + ?Sized)>) {
+    if let Some(value) = value {
+        push_name(json, name);
+        push(json, value);
+    }
 }
 
 /// Returns true for HTML, false for plain text, and `None` for other media types.

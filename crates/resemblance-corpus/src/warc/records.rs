@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::head::{self, MessageHead, ParsedHead};
+use super::head::{self, MessageHead};
 use super::member::{Advanced, Member, Members};
 use super::page::{self, RecordPart};
 use super::rewindable::Rewindable;
@@ -25,8 +25,6 @@ const MAX_HEAD_BYTES: usize = 1 << 20;
 const HEAD_BYTES: usize = 4096;
 /// The number of bytes after a record that show whether it ends there: two line ends and a version.
 const AFTER_BYTES: usize = 16;
-/// The number of bytes that are searched at once.
-const SEARCHED_BYTES: usize = 64 << 10;
 
 /// The records of a file.
 struct WarcRecords {
@@ -89,35 +87,20 @@ pub(crate) fn open(
 impl Source for WarcRecords {
     fn next(&mut self, reading: &mut SourceReading) -> Result<Option<CorpusRecord>, CorpusError> {
         loop {
-            let is_compressed = self.members.compression() != Compression::None;
-            let found = self.next_record();
-            let found = found.map_err(|e| CorpusError::read(&self.name, is_compressed, &e))?;
-            let Some(found) = found else {
-                return Ok(None);
-            };
             self.number += 1;
-            let record = match found {
-                Ok(FoundRecord {
-                    bytes,
-                    archived,
-                    passed_over,
-                }) => {
-                    let record = CorpusRecord {
-                        archived: Some(Arc::new(archived)),
-                        ..CorpusRecord::new(self.source, self.number, bytes)
-                    };
-                    match passed_over {
-                        None => record,
-                        Some(kind) => {
-                            reading.pass_over(kind);
-                            if self.is_copied {
-                                return Ok(Some(record));
-                            }
-                            continue;
-                        }
+            let found = self.next_record();
+            let failed = |error| CorpusError::read(&self.name, !self.is_plain(), &error);
+            let record = match found.map_err(failed)? {
+                None => return Ok(None),
+                Some(Ok((record, None))) => record,
+                Some(Ok((record, Some(kind)))) => {
+                    reading.pass_over(kind);
+                    if self.is_copied {
+                        return Ok(Some(record));
                     }
+                    continue;
                 }
-                Err(problem) => CorpusRecord::problem(self.source, self.number, problem),
+                Some(Err(problem)) => CorpusRecord::problem(self.source, self.number, problem),
             };
             reading.count_document(SourceKind::Warc, &record);
             return Ok(Some(record));
@@ -129,6 +112,8 @@ impl Source for WarcRecords {
 enum RecordFault {
     /// The record is wrong. The next one may begin at or after this offset in the text of the member.
     Wrong { reason: String, from: u64 },
+    /// The record ends as it declares, but it is not a document.
+    Bad(BadDocument),
     /// The member cannot be decompressed, or the system fails to read it.
     Damaged(io::Error),
 }
@@ -139,17 +124,8 @@ impl From<io::Error> for RecordFault {
     }
 }
 
-/// A record that has been cut out of its file.
-struct FoundRecord {
-    /// Its head, and for a page the head of HTTP and the decoded body.
-    bytes: Vec<u8>,
-    archived: ArchivedRecord,
-    /// The type of a record that is not a page.
-    passed_over: Option<String>,
-}
-
-/// A record, or a description of its fault.
-type RecordResult = Result<FoundRecord, BadDocument>;
+/// A record that has been cut out of its file, with its type if it is not a page.
+type FoundRecord = (CorpusRecord, Option<String>);
 
 impl WarcRecords {
     /// Returns the next record, or nothing after the last.
@@ -157,49 +133,44 @@ impl WarcRecords {
     /// # Errors
     ///
     /// An error if the system fails to read the file.
-    fn next_record(&mut self) -> io::Result<Option<RecordResult>> {
+    fn next_record(&mut self) -> io::Result<Option<Result<FoundRecord, BadDocument>>> {
         loop {
-            let reason = match self.read_record() {
-                Ok(Some(record)) => return Ok(Some(record)),
+            let mut is_found = false;
+            let bad = match self.read_record() {
+                Ok(Some(found)) => return Ok(Some(Ok(found))),
                 Ok(None) => match self.members.advance()? {
                     Advanced::Member => continue,
                     Advanced::End => return Ok(None),
                     Advanced::Garbage => {
-                        let offset = self.members.offset;
-                        self.members.search()?;
-                        let form = self.members.compression().name();
-                        format!("bytes other than a {form} member at byte {offset}")
+                        BadDocument::new(format!("bytes other than a {}", self.members.place()))
                     }
                 },
+                Err(RecordFault::Bad(bad)) => return Ok(Some(Err(bad))),
                 Err(RecordFault::Wrong { reason, from }) => {
-                    let bad = self.place().named(BadDocument::new(reason));
-                    self.members.text.seek(from);
-                    let is_found = find_record(&mut self.members.text);
-                    if let Some(failure) = self.members.take_failure() {
-                        return Err(failure);
-                    }
+                    let text = &mut self.members.text;
+                    text.seek(from);
+                    let found = text.search(head::START_BYTES, head::find_start);
                     // Wrong bytes may also show where the member ends.
-                    if !is_found.unwrap_or(false) && self.members.compression() != Compression::None
-                    {
-                        self.members.search()?;
-                    }
-                    return Ok(Some(Err(bad)));
+                    is_found = found.unwrap_or(false) || self.is_plain();
+                    self.place().named(BadDocument::new(reason))
                 }
                 Err(RecordFault::Damaged(error)) => {
-                    if let Some(failure) = self.members.take_failure() {
-                        return Err(failure);
-                    }
-                    let (form, offset) = (self.members.compression().name(), self.members.offset);
-                    self.members.search()?;
-                    format!("the {form} member at byte {offset} is damaged or cut off: {error}")
+                    let member = self.members.place();
+                    BadDocument::new(format!("the {member} is damaged or cut off: {error}"))
                 }
             };
-            return Ok(Some(Err(BadDocument::new(reason))));
+            if let Some(failure) = self.members.take_failure() {
+                return Err(failure);
+            }
+            if !is_found {
+                self.members.search()?;
+            }
+            return Ok(Some(Err(bad)));
         }
     }
 
     /// Reads a record, or returns nothing at the end of the member.
-    fn read_record(&mut self) -> Result<Option<RecordResult>, RecordFault> {
+    fn read_record(&mut self) -> Result<Option<FoundRecord>, RecordFault> {
         let text = &mut self.members.text;
         while let [b'\r' | b'\n', ..] = text.peek(1)? {
             text.consume(1);
@@ -210,58 +181,45 @@ impl WarcRecords {
         if start.is_empty() {
             return Ok(None);
         }
-        let wrong = |reason: &str, from: u64| RecordFault::Wrong {
+        let from = self.start + 1;
+        let wrong = |reason: &str| RecordFault::Wrong {
             reason: reason.to_owned(),
             from,
         };
         if !head::is_first_line(start) {
-            return Err(wrong(
-                "it does not begin like a WARC record",
-                self.start + 1,
-            ));
+            return Err(wrong("it does not begin like a WARC record"));
         }
-        let parsed = read_head(text)?;
-        let parsed = parsed.ok_or_else(|| wrong("its head has no end", self.start + 1))?;
-        let head = text.rest().get(1..parsed.length).unwrap_or(&[]);
-        if head::find_start(head).is_some() {
-            return Err(wrong("another record begins in its head", self.start + 1));
+        let head = read_head(text)?.ok_or_else(|| wrong("its head has no end"))?;
+        let bytes = text.rest().get(..head.length).unwrap_or(&[]).to_vec();
+        if head::find_start(bytes.get(1..).unwrap_or(&[])).is_some() {
+            return Err(wrong("another record begins in its head"));
         }
-        let head_bytes = text.rest().get(..parsed.length).unwrap_or(&[]).to_vec();
-        text.consume(parsed.length);
-        let length = parsed.head.value("content-length");
-        let length: Option<u64> = length.and_then(|length| length.parse().ok());
-        let length = length.ok_or_else(|| {
-            wrong(
-                "its Content-Length is missing or is not a number",
-                self.start + 1,
-            )
-        })?;
-        let block_bytes = self.block_bytes(length)?;
+        text.consume(head.length);
+        let length = head.value("content-length").and_then(|it| it.parse().ok());
+        let unknown = || wrong("its Content-Length is missing or is not a number");
+        let block_bytes = self.block_bytes(length.ok_or_else(unknown)?)?;
         let end = self.find_end(block_bytes)?;
-        let place = RecordPlace {
-            length: end.stored_bytes,
-            ..self.place()
-        };
-        let found = self.found(&parsed.head, head_bytes, block_bytes, &end, place)?;
+        let found = self.found(&head, bytes, block_bytes, &end);
         self.members.text.consume(block_bytes + end.blank_bytes);
-        Ok(Some(found.map_err(|bad| place.named(bad))))
+        found.map(Some)
     }
 
-    /// Returns the record whose block is next.
+    /// Returns the record with this head, whose block is next.
     fn found(
         &self,
         head: &MessageHead,
         mut bytes: Vec<u8>,
         block_bytes: usize,
         end: &RecordEnd,
-        place: RecordPlace,
-    ) -> io::Result<RecordResult> {
+    ) -> Result<FoundRecord, RecordFault> {
+        let place = RecordPlace {
+            length: end.stored_bytes,
+            ..self.place()
+        };
+        let named = |bad| RecordFault::Bad(place.named(bad));
         let rest = self.members.text.rest();
         let block = rest.get(..block_bytes).unwrap_or(&[]);
-        let part = match page::part(head, block) {
-            Ok(part) => part,
-            Err(bad) => return Ok(Err(bad)),
-        };
+        let part = page::part(head, block).map_err(named)?;
         let stored = match self.is_copied {
             true => {
                 let whole = rest.get(..block_bytes + end.blank_bytes).unwrap_or(block);
@@ -273,34 +231,33 @@ impl WarcRecords {
         let (http_bytes, passed_over) = match part {
             RecordPart::PassedOver(kind) => (0, Some(kind)),
             RecordPart::Page(http_bytes) => {
-                let decoded = match page::decoded_body(head, block, http_bytes, self.max_bytes) {
-                    Ok(decoded) => decoded,
-                    Err(bad) => return Ok(Err(bad)),
-                };
-                bytes.reserve_exact(http_bytes + decoded.len());
+                let decoded = page::decoded_body(head, block, http_bytes, self.max_bytes);
+                let body = decoded.map_err(named)?;
+                bytes.reserve_exact(http_bytes + body.len());
                 bytes.extend_from_slice(block.get(..http_bytes).unwrap_or(&[]));
-                bytes.extend_from_slice(&decoded);
+                bytes.extend_from_slice(&body);
                 (http_bytes, None)
             }
         };
-        Ok(Ok(FoundRecord {
-            bytes,
-            archived: ArchivedRecord {
-                place,
-                head_bytes,
-                http_bytes,
-                is_page: passed_over.is_none(),
-                stored,
-            },
-            passed_over,
-        }))
+        let archived = ArchivedRecord {
+            place,
+            head_bytes,
+            http_bytes,
+            is_page: passed_over.is_none(),
+            stored,
+        };
+        let record = CorpusRecord {
+            archived: Some(Arc::new(archived)),
+            ..CorpusRecord::new(self.source, self.number, bytes)
+        };
+        Ok((record, passed_over))
     }
 
     /// Returns the bytes that store a record and nothing else: its member, or a new one if others
     /// are in it.
     fn stored(&self, plain: [&[u8]; 2], end: &RecordEnd) -> io::Result<StoredRecord> {
         let form = &self.members.form;
-        let is_alone = end.stored_bytes.is_some() && form.compression != Compression::None;
+        let is_alone = end.stored_bytes.is_some() && !self.is_plain();
         let bytes = match self.members.stored().filter(|_| is_alone) {
             Some(member) => Bytes::copy_from_slice(member),
             None => form.pack(plain.concat())?.into(),
@@ -356,9 +313,8 @@ impl WarcRecords {
             let reason = format!("it declares {block_bytes} bytes, and does not end there");
             return Err(RecordFault::Wrong { reason, from });
         }
-        let is_plain = self.members.compression() == Compression::None;
         let plain_bytes = (from - self.start) + (block_bytes + blank_bytes) as u64;
-        let stored_bytes = match is_plain {
+        let stored_bytes = match self.is_plain() {
             true => Some(plain_bytes),
             false => (is_end && self.start == 0).then(|| self.members.stored_bytes()),
         };
@@ -368,10 +324,14 @@ impl WarcRecords {
         })
     }
 
+    fn is_plain(&self) -> bool {
+        self.members.compression() == Compression::None
+    }
+
     fn place(&self) -> RecordPlace {
-        let (offset, within) = match self.members.compression() {
-            Compression::None => (self.start, 0),
-            _ => (self.members.offset, self.start),
+        let (offset, within) = match self.is_plain() {
+            true => (self.start, 0),
+            false => (self.members.offset, self.start),
         };
         RecordPlace {
             offset,
@@ -390,7 +350,7 @@ struct RecordEnd {
 }
 
 /// Returns the head of a record, or nothing if it has no end.
-fn read_head(text: &mut Rewindable<Member>) -> io::Result<Option<ParsedHead>> {
+fn read_head(text: &mut Rewindable<Member>) -> io::Result<Option<MessageHead>> {
     let mut wanted = HEAD_BYTES;
     loop {
         let start = text.peek(wanted)?;
@@ -401,25 +361,5 @@ fn read_head(text: &mut Rewindable<Member>) -> io::Result<Option<ParsedHead>> {
             return Ok(parsed);
         }
         wanted *= 2;
-    }
-}
-
-/// Goes to the next record of a member. Returns false if there is none.
-fn find_record(text: &mut Rewindable<Member>) -> io::Result<bool> {
-    loop {
-        let available = text.peek(SEARCHED_BYTES)?;
-        let is_end = available.len() < SEARCHED_BYTES;
-        if let Some(index) = head::find_start(available) {
-            text.consume(index);
-            return Ok(true);
-        }
-        // The last bytes may be the beginning of one.
-        let kept = if is_end { 0 } else { head::START_BYTES };
-        let length = available.len() - kept;
-        text.consume(length);
-        text.mark();
-        if is_end {
-            return Ok(false);
-        }
     }
 }

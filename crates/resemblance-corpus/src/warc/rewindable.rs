@@ -2,13 +2,13 @@
 
 use std::io::{self, BufRead, Read};
 
-/// The number of bytes that are read at once.
-const CHUNK_BYTES: u64 = 64 << 10;
+/// The number of bytes that are read or searched at once.
+const CHUNK_BYTES: usize = 64 << 10;
 
 /// A reader that keeps the bytes since a mark, up to a limit, so that a damaged record can be
 /// searched for the next one.
 pub(super) struct Rewindable<R> {
-    inner: R,
+    pub(super) inner: R,
     kept: Vec<u8>,
     /// The index in `kept` of the next byte.
     next: usize,
@@ -32,18 +32,6 @@ impl<R> Rewindable<R> {
             max_kept,
             failure: None,
         }
-    }
-
-    pub(super) fn into_inner(self) -> R {
-        self.inner
-    }
-
-    pub(super) fn inner(&self) -> &R {
-        &self.inner
-    }
-
-    pub(super) fn inner_mut(&mut self) -> &mut R {
-        &mut self.inner
     }
 
     /// Returns the offset of the next byte.
@@ -98,20 +86,34 @@ impl<R: Read> Rewindable<R> {
         Ok(self.rest())
     }
 
-    /// Skips bytes without keeping them. Returns the number of those that were there.
-    pub(super) fn skip(&mut self, bytes: u64) -> io::Result<u64> {
-        let mut skipped = 0;
-        while skipped < bytes {
-            let available = self.peek(1)?.len() as u64;
-            if available == 0 {
-                break;
-            }
-            let piece = available.min(bytes - skipped);
+    /// Skips bytes without keeping them, up to the end.
+    pub(super) fn skip(&mut self, mut bytes: u64) -> io::Result<()> {
+        while let piece @ 1.. = bytes.min(self.peek(1)?.len() as u64) {
             self.consume(piece as usize);
             self.mark();
-            skipped += piece;
+            bytes -= piece;
         }
-        Ok(skipped)
+        Ok(())
+    }
+
+    /// Goes to what `find` finds in the next bytes, or to the end and returns false. `find` sees the
+    /// last `overlap` bytes again, which may be a beginning.
+    pub(super) fn search(
+        &mut self,
+        overlap: usize,
+        find: impl Fn(&[u8]) -> Option<usize>,
+    ) -> io::Result<bool> {
+        loop {
+            let available = self.peek(CHUNK_BYTES)?;
+            let (length, found) = (available.len(), find(available));
+            let is_end = length < CHUNK_BYTES;
+            let before = if is_end { length } else { length - overlap };
+            self.consume(found.unwrap_or(before));
+            if found.is_some() || is_end {
+                return Ok(found.is_some());
+            }
+            self.mark();
+        }
     }
 
     fn read_more(&mut self) -> io::Result<usize> {
@@ -119,15 +121,11 @@ impl<R: Read> Rewindable<R> {
             return Err(io::Error::new(failure.kind(), failure.to_string()));
         }
         if self.kept.len() > self.max_kept {
-            let before_mark = self.marked.min(self.next);
-            self.forget(if before_mark > 0 {
-                before_mark
-            } else {
-                self.next
-            });
+            let before_mark = Some(self.marked.min(self.next)).filter(|bytes| *bytes > 0);
+            self.forget(before_mark.unwrap_or(self.next));
         }
         let length = self.kept.len();
-        let mut chunk = self.inner.by_ref().take(CHUNK_BYTES);
+        let mut chunk = self.inner.by_ref().take(CHUNK_BYTES as u64);
         if let Err(error) = chunk.read_to_end(&mut self.kept) {
             let shown = io::Error::new(error.kind(), error.to_string());
             self.failure = Some(error);
@@ -141,11 +139,7 @@ impl<R: Read> Rewindable<R> {
 
 impl<R: Read> Read for Rewindable<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let available = self.fill_buf()?;
-        let length = available.len().min(buffer.len());
-        if let (Some(to), Some(from)) = (buffer.get_mut(..length), available.get(..length)) {
-            to.copy_from_slice(from);
-        }
+        let length = self.fill_buf()?.read(buffer)?;
         self.consume(length);
         Ok(length)
     }
