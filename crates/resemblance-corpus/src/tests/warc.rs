@@ -995,7 +995,7 @@ fn revisit_records_refer_to_survivors() {
     has(&heads[1], "WARC-Truncated: length\r\n");
     has(
         &heads[2],
-        "near-duplicate:1\r\nWARC-Payload-Digest: sha1:B\r\n",
+        "near-duplicate:1\r\nWARC-Refers-To: <urn:uuid:u:1>\r\n",
     );
     has(&heads[2], "Content-Length: 0\r\n");
 }

@@ -259,7 +259,8 @@ impl ArchiveCopy {
             field("WARC-Concurrent-To", Some(id));
         }
         field("WARC-Profile", Some(profile));
-        field("WARC-Payload-Digest", digest);
+        // A replay would look for a page with the digest of a near-duplicate, and find none.
+        field("WARC-Payload-Digest", digest.filter(|_| is_same));
         field("WARC-Refers-To", Some(&target.id));
         field("WARC-Refers-To-Target-URI", target.uri.as_deref());
         field("WARC-Refers-To-Date", target.date.as_deref());
