@@ -253,7 +253,20 @@ impl Store {
         let document = crate::transaction::document(key.as_ref(), payload, stamp);
         let store = self.handle.get(py)?;
         let queued = released(py, || store.queue().insert_if_new(document, &signature));
-        queued.map(Ticket::new)
+        queued.map(|ticket| Ticket::new(ticket, Some))
+    }
+
+    /// Queues `set_position`, and returns a ticket. The position is durable no earlier than the
+    /// documents queued before it, and is set even if one of them is an error.
+    fn queue_set_position(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        position: Option<&[u8]>,
+    ) -> PyResult<Ticket> {
+        let store = self.handle.get(py)?;
+        let queued = released(py, || store.queue().set_position(name, position));
+        queued.map(|ticket| Ticket::new(ticket, |()| None))
     }
 
     /// Does the same as `insert_if_new`, for asyncio: the event loop continues while the document
@@ -268,6 +281,17 @@ impl Store {
     ) -> Report<'py> {
         let coroutine = class(slf.py(), "_async", "insert_if_new")?;
         coroutine.call1((slf, key, document, payload, stamp))
+    }
+
+    /// Does the same as `queue_set_position`, for asyncio. Each `insert_if_new_async` that was
+    /// awaited or made a task before is queued first, even while the queue is full.
+    fn set_position_async<'py>(
+        slf: &Bound<'py, Self>,
+        name: &str,
+        position: Option<&Bound<'py, PyAny>>,
+    ) -> Report<'py> {
+        let coroutine = class(slf.py(), "_async", "set_position")?;
+        coroutine.call1((slf, name, position))
     }
 
     /// Inserts many documents in one transaction, or in one for each `commit_every` of them. This

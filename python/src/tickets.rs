@@ -13,16 +13,18 @@ use crate::answers::Novelty;
 use crate::errors::OrRaise;
 use crate::waiting::{Home, lock, receive};
 
-/// The answer to a queued `insert_if_new`.
-#[pyclass(frozen, module = "resemblance")]
+/// The answer to a queued change: a `Novelty`, or `None` for a position.
+#[pyclass(frozen, generic, module = "resemblance")]
 pub(crate) struct Ticket {
     state: Mutex<TicketState>,
     home: Home,
 }
 
+type Answer = resemblance::Result<Option<resemblance::Novelty>>;
+
 enum TicketState {
-    Waiting(resemblance::Ticket<resemblance::Novelty>),
-    Answered(Result<resemblance::Novelty, resemblance::Error>),
+    Waiting(Pin<Box<dyn Future<Output = Answer> + Send>>),
+    Answered(Answer),
     Fetched,
 }
 
@@ -46,10 +48,13 @@ impl Wake for Bell {
 }
 
 impl Ticket {
-    pub(crate) fn new(ticket: resemblance::Ticket<resemblance::Novelty>) -> Self {
-        let state = Mutex::new(TicketState::Waiting(ticket));
+    pub(crate) fn new<T: 'static>(
+        ticket: resemblance::Ticket<T>,
+        novelty_of: fn(T) -> Option<resemblance::Novelty>,
+    ) -> Self {
+        let answer = Box::pin(async move { ticket.await.map(novelty_of) });
         Self {
-            state,
+            state: Mutex::new(TicketState::Waiting(answer)),
             home: Home::here(),
         }
     }
@@ -59,7 +64,7 @@ impl Ticket {
         let mut state = lock(&self.state);
         if let TicketState::Waiting(ticket) = &mut *state {
             let waker = Waker::from(Arc::new(bell));
-            match Pin::new(ticket).poll(&mut Context::from_waker(&waker)) {
+            match ticket.as_mut().poll(&mut Context::from_waker(&waker)) {
                 Poll::Pending => return false,
                 Poll::Ready(answer) => *state = TicketState::Answered(answer),
             }
@@ -78,7 +83,7 @@ impl Ticket {
     }
 
     /// Waits for the answer. The change is then durable.
-    fn wait(&self, py: Python<'_>) -> PyResult<Novelty> {
+    fn wait(&self, py: Python<'_>) -> PyResult<Option<Novelty>> {
         self.home.check(py)?;
         let (sender, receiver): (_, Receiver<()>) = sync_channel(1);
         let receiver = Mutex::new(receiver);
@@ -89,7 +94,7 @@ impl Ticket {
     }
 
     /// Returns the answer if it is available. It can be taken only once.
-    fn result(&self, py: Python<'_>) -> PyResult<Novelty> {
+    fn result(&self, py: Python<'_>) -> PyResult<Option<Novelty>> {
         let state = py.detach(|| {
             let mut state = lock(&self.state);
             match &*state {
@@ -98,7 +103,7 @@ impl Ticket {
             }
         });
         match state {
-            TicketState::Answered(answer) => answer.or_raise(py).map(Novelty),
+            TicketState::Answered(answer) => Ok(answer.or_raise(py)?.map(Novelty)),
             _ => Err(PyRuntimeError::new_err(
                 "there is no answer yet, or it was fetched",
             )),

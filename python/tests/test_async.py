@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import subprocess
 import sys
+import time
 from pathlib import Path
+from typing import Any
 
 import resemblance as rs
 from conftest import texts
@@ -82,3 +85,106 @@ def test_tickets_without_a_loop(path: Path, schema: rs.Schema) -> None:
     with rs.Store.create(path, schema) as store:
         tickets = [store.queue_insert_if_new(f"k{i}", text) for i, text in enumerate(texts(50))]
         assert sum(bool(ticket.wait()) for ticket in tickets) == len(store)
+
+
+def test_positions_follow_what_was_queued_before_them(path: Path, schema: rs.Schema) -> None:
+    documents = texts(200, seed=12)
+
+    async def main(store: rs.Store) -> None:
+        inserts = [store.insert_if_new_async(f"k{i}", text) for i, text in enumerate(documents)]
+        tasks = [asyncio.ensure_future(insert) for insert in inserts]
+        await store.set_position_async("pages-0", b"199")
+        # The position is durable, and so is what was queued before it.
+        with rs.Store.open(path, read_only=True) as other:
+            assert other.position("pages-0") == b"199"
+            assert all(f"k{i}" in other or other.query(text, limit=1) for i, text in enumerate(documents))
+        await asyncio.gather(*tasks)
+        await store.set_position_async("pages-0", None)
+
+    with rs.Store.create(path, schema) as store:
+        asyncio.run(main(store))
+        assert store.position("pages-0") is None
+        assert store.queue_set_position("pages-0", b"1").wait() is None
+        assert store.position("pages-0") == b"1"
+
+
+class _FullStore:
+    """A store whose queue is full at first."""
+
+    def __init__(self) -> None:
+        self.refusals = 3
+        self.queued: list[str] = []
+
+    def queue_insert_if_new(self, key: str, *_: object, **__: object) -> Any:
+        if self.refusals:
+            self.refusals -= 1
+            raise rs.QueueFullError("the write queue is full")
+        return self._take(key)
+
+    def queue_set_position(self, name: str, _: object) -> Any:
+        return self._take(name)
+
+    def _take(self, name: str) -> Any:
+        self.queued.append(name)
+        return self
+
+    def on_ready(self, _: object) -> bool:
+        return True
+
+    def wait(self) -> None:
+        return None
+
+
+def test_a_position_does_not_overtake_a_document_that_waits_for_room() -> None:
+    from resemblance import _async
+
+    async def main(store: Any) -> None:
+        inserts = [_async.insert_if_new(store, key, "text", None, 0) for key in ("a", "b")]
+        await asyncio.gather(*inserts, _async.set_position(store, "position", b"1"))
+
+    for _ in range(2):  # In a loop after another one.
+        store = _FullStore()
+        asyncio.run(main(store))
+        store.refusals = 3
+        asyncio.run(main(store))
+        assert store.queued == ["a", "b", "position"] * 2
+
+
+CONSUMER = """
+import asyncio, sys
+import resemblance as rs
+from conftest import texts
+
+async def main(store):
+    documents = texts(2_000, seed=13)
+    start = int(store.position("pages-0") or -1) + 1
+    print("begun", flush=True)
+    for n in range(start, 1_000_000):
+        document = store.insert_if_new_async(f"k{n}", documents[n % 2_000])
+        tasks = [asyncio.ensure_future(document)]
+        if n % 8 == 7:
+            position = store.set_position_async("pages-0", str(n).encode())
+            tasks.append(asyncio.ensure_future(position))
+        await asyncio.wait(tasks, timeout=0.001)
+
+with rs.Store.open(sys.argv[1]) as store:
+    asyncio.run(main(store))
+"""
+
+
+def test_a_consumer_that_is_killed_has_all_documents_before_its_position(path: Path, schema: rs.Schema) -> None:
+    chance, documents, position = random.Random(6), texts(2_000, seed=13), -1
+    rs.Store.create(path, schema).close()
+    for _ in range(6):
+        before, command = position, [sys.executable, "-c", CONSUMER, str(path)]
+        consumer = subprocess.Popen(command, cwd=Path(__file__).parent, stdout=subprocess.PIPE)
+        assert consumer.stdout is not None and consumer.stdout.readline() == b"begun\n"
+        time.sleep(0.1 + chance.random() * 0.2)
+        consumer.kill()
+        consumer.wait()
+        consumer.stdout.close()
+        with rs.Store.open(path) as store:
+            position = int(store.position("pages-0") or -1)
+            for n in range(before + 1, position + 1):
+                assert f"k{n}" in store or store.query(documents[n % 2_000], limit=1)
+    assert position > 100

@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Se
 from dataclasses import Field
 from datetime import date
 from types import TracebackType
-from typing import Any, ClassVar, Literal, Protocol, TypeAlias, final, overload
+from typing import Any, ClassVar, Generic, Literal, Protocol, TypeAlias, TypeVar, final, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,6 +60,7 @@ _FoundFields: TypeAlias = tuple[
 ]
 _ComparedFields: TypeAlias = tuple[int, int, float, float, float]
 _Callback: TypeAlias = Callable[[Progress], object]
+_Answer = TypeVar("_Answer")
 
 __version__: str
 FORMAT_VERSION: int
@@ -744,10 +745,12 @@ class Store(_Reads, _Writes):
     def path(self) -> os.PathLike[str]: ...
     def queue_insert_if_new(
         self, key: _Key | None, document: _Document, *, payload: bytes = ..., stamp: int = 0
-    ) -> Ticket: ...
+    ) -> Ticket[Novelty]: ...
     def insert_if_new_async(
         self, key: _Key | None, document: _Document, *, payload: bytes | None = None, stamp: int = 0
     ) -> Coroutine[Any, Any, Novelty]: ...
+    def queue_set_position(self, name: str, position: bytes | None) -> Ticket[None]: ...
+    def set_position_async(self, name: str, position: bytes | None) -> Coroutine[Any, Any, None]: ...
     @overload
     def insert_many(
         self,
@@ -862,12 +865,12 @@ class Transaction(_Writes):
     ) -> Literal[False]: ...
 
 @final
-class Ticket:
-    """The answer to a queued `insert_if_new`."""
+class Ticket(Generic[_Answer]):
+    """The answer to a queued change: a `Novelty`, or `None` for a position."""
 
     def on_ready(self, callable: Callable[[], object]) -> bool: ...
-    def wait(self) -> Novelty: ...
-    def result(self) -> Novelty: ...
+    def wait(self) -> _Answer: ...
+    def result(self) -> _Answer: ...
 
 @final
 class BulkBuild:
