@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 import pickle
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +29,7 @@ from .schema import Containment, MinHash, Text
 if TYPE_CHECKING:
     from scrapy import Request, Spider
     from scrapy.crawler import Crawler
+    from typing_extensions import Self
 
 __all__ = ["DupeFilter", "NearDuplicate", "NearDuplicates"]
 
@@ -46,14 +47,24 @@ _NOTHING = _REQUESTS.sketch("")
 class _Committing:
     """Commits what has changed after an interval. Scrapy has one thread, which waits for each commit."""
 
-    def __init__(self, crawler: Crawler, path_setting: str) -> None:
-        path = crawler.settings.get(path_setting)
+    _path_setting: str
+
+    def __init__(self, crawler: Crawler) -> None:
+        path = crawler.settings.get(self._path_setting)
         if not path:
-            raise ValueError(f"{path_setting} is not set: it must be the path of a file")
+            raise ValueError(f"{self._path_setting} is not set: it must be the path of a file")
         self._path = str(path)
         self._crawler = crawler
         self._interval = crawler.settings.getfloat("RESEMBLANCE_COMMIT_INTERVAL", 1.0)
         self._last_commit = time.monotonic()
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        return cls(crawler)
+
+    def _connect(self, **handlers: Callable[..., object]) -> None:
+        for signal, handler in handlers.items():
+            self._crawler.signals.connect(handler, signal=getattr(signals, signal))
 
     def _commit_if_due(self) -> None:
         if time.monotonic() >= self._last_commit + self._interval:
@@ -72,8 +83,10 @@ class DupeFilter(_Committing, RFPDupeFilter):
     stays unfinished if the callback or a pipeline raised an error.
     """
 
+    _path_setting = "RESEMBLANCE_REQUESTS"
+
     def __init__(self, crawler: Crawler) -> None:
-        _Committing.__init__(self, crawler, "RESEMBLANCE_REQUESTS")
+        _Committing.__init__(self, crawler)
         if crawler.settings.get("JOBDIR"):
             raise ValueError("JOBDIR is set: unset it, because DupeFilter keeps unfinished requests itself")
         debug = crawler.settings.getbool("DUPEFILTER_DEBUG")
@@ -85,18 +98,14 @@ class DupeFilter(_Committing, RFPDupeFilter):
         # Requests that cannot be pickled. Only their end is kept.
         self._unkept: set[bytes] = set()
         self._resumed: set[bytes] = set()
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> DupeFilter:
-        found = cls(crawler)
-        connect = crawler.signals.connect
-        connect(found._request_scheduled, signal=signals.request_scheduled)
-        connect(found._request_left, signal=signals.request_left_downloader)
-        connect(found._request_left, signal=signals.response_received)
-        connect(found._failed_response, signal=signals.spider_error)
-        connect(found._failed_response, signal=signals.item_error)
-        connect(found._spider_idle, signal=signals.spider_idle)
-        return found
+        self._connect(
+            request_scheduled=self._request_scheduled,
+            request_left_downloader=self._request_left,
+            response_received=self._request_left,
+            spider_error=self._failed_response,
+            item_error=self._failed_response,
+            spider_idle=self._spider_idle,
+        )
 
     def open(self) -> None:
         self._store = Store.open_or_create(self._path, _REQUESTS)
@@ -185,8 +194,10 @@ class NearDuplicates(_Committing):
     earlier one, or of one that is in the pipelines. Put it before the pipeline that delivers items.
     """
 
+    _path_setting = "RESEMBLANCE_PAGES"
+
     def __init__(self, crawler: Crawler) -> None:
-        super().__init__(crawler, "RESEMBLANCE_PAGES")
+        super().__init__(crawler)
         schema = crawler.settings.get("RESEMBLANCE_SCHEMA")
         default = Schema(text=Text.words(3), minhash=MinHash())
         self._schema: Schema = default if schema is None else schema
@@ -196,15 +207,12 @@ class NearDuplicates(_Committing):
         self._open: dict[str, Signature] = {}
         self._delivered: dict[str, Signature] = {}
         self._found: set[str | bytes] = set()
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> NearDuplicates:
-        made = cls(crawler)
-        crawler.signals.connect(made._item_scraped, signal=signals.item_scraped)
-        crawler.signals.connect(made._item_dropped, signal=signals.item_dropped)
-        crawler.signals.connect(made._item_failed, signal=signals.item_error)
-        crawler.signals.connect(made._commit, signal=signals.spider_idle)
-        return made
+        self._connect(
+            item_scraped=self._item_scraped,
+            item_dropped=self._item_dropped,
+            item_error=self._item_failed,
+            spider_idle=self._commit,
+        )
 
     # Earlier releases of Scrapy pass the spider to these three.
     def open_spider(self, spider: Spider | None = None) -> None:
