@@ -19,6 +19,16 @@ use crate::waiting::{Home, Stop, in_background, lock};
 /// The number of bytes of text that are read at once.
 const BATCH_BYTES: usize = 8 << 20;
 
+/// Returns the stamp of a text as the command-line tool reads it: a number of at least 0, or a time
+/// such as `2026-01-31T08:00:00Z`, `2026-01-31` or `Sun, 06 Nov 1994 08:49:37 GMT`, in seconds since
+/// 1970.
+#[pyfunction]
+pub(crate) fn parse_stamp(py: Python<'_>, text: &str) -> PyResult<u64> {
+    let stamp = resemblance_corpus::parse_stamp(text);
+    let expected = "a number of at least 0, or a time from 1970 on, such as 2026-01-31T08:00:00Z";
+    stamp.ok_or_else(|| invalid(py, "text", text, expected))
+}
+
 /// The documents of files, some at a time: a list of texts, and one of their keys.
 #[pyclass(frozen, module = "resemblance")]
 pub(crate) struct CorpusFiles {

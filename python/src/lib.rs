@@ -53,7 +53,7 @@ mod _native {
             WholeTexts, explanation_of_texts, passage_of_texts, similarity_of_sets,
             similarity_of_weights, spans_of_texts,
         },
-        files::CorpusFiles,
+        files::{CorpusFiles, parse_stamp},
         filter::Filter,
         joins::{Cluster, Clusters, Pair, Pairs},
         kept_clusters::{ClusterChange, ClusterChanges},

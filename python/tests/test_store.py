@@ -350,6 +350,14 @@ def test_all_or_nothing(store: rs.Store) -> None:
     assert len(store) == 0
 
 
+def test_stamps_are_parsed_as_the_tool_parses_them() -> None:
+    for text in ("Sun, 06 Nov 1994 08:49:37 GMT", "1994-11-06T09:49:37+01:00", "784111777"):
+        assert rs.parse_stamp(text) == 784_111_777
+    for text in ("Mon, 06 Nov 1994 08:49:37 GMT", "-1", ""):
+        with pytest.raises(rs.InvalidParameterError, match="text: found"):
+            rs.parse_stamp(text)
+
+
 def test_eviction(store: rs.Store) -> None:
     store.insert_many(texts(100), stamps=range(100), payloads=[bytes([i % 2]) for i in range(100)])
     assert store.evict(older_than=10, dry_run=True).evicted == 10 and len(store) == 100

@@ -176,7 +176,7 @@ fn parse_separator(text: &str) -> Result<u8, String> {
 #[command(next_help_heading = "Corpus")]
 pub(crate) struct StoredOptions {
     /// Stamp of the documents: now (seconds since 1970), a number, or a time such as 2026-01-31T08:00:00Z, 2026-01-31
-    /// 10:00 or 2026-01-31; UTC unless the time has an offset [default: 0]
+    /// 10:00, 2026-01-31 or a date of HTTP; UTC unless the time has an offset [default: 0]
     #[arg(long, value_name = "now|N|TIME", value_parser = parse_stamp, conflicts_with = "stamp_field")]
     stamp: Option<u64>,
     /// JSON field that holds the stamp: a number of at least 0, or a time such as "2026-01-31T08:00:00Z" or
@@ -253,6 +253,7 @@ mod tests {
     fn stamps_and_ages_parse_from_text() {
         assert_eq!(parse_stamp("17"), Ok(17));
         assert_eq!(parse_stamp("1970-01-02T00:00:00Z"), Ok(86_400));
+        assert_eq!(parse_age("Fri, 02 Jan 1970 00:00:00 GMT"), Ok(86_400));
         assert!(parse_stamp("now").is_ok_and(|now| now > 1_700_000_000));
         assert_eq!(parse_age("17"), Ok(17));
         assert_eq!(parse_age("99999999999w"), Ok(0));

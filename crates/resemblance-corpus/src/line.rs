@@ -3,8 +3,10 @@
 use std::borrow::Cow;
 
 use itertools::Itertools;
+use jiff::Timestamp;
 use jiff::civil::DateTime;
-use jiff::{Timestamp, tz};
+use jiff::fmt::rfc2822;
+use jiff::tz::TimeZone;
 use serde_json::value::RawValue;
 
 use super::bad_document::BadDocument;
@@ -213,10 +215,15 @@ fn parse_payload(value: &RawValue) -> Result<Cow<'_, [u8]>, BadDocument> {
     }
 }
 
+/// The obsolete forms of dates that HTTP still accepts, those of RFC 850 and of `asctime`.
+const OLD_HTTP_DATES: [&str; 2] = ["%A, %d-%b-%y %H:%M:%S GMT", "%a %b %d %H:%M:%S %Y"];
+
 /// Parses a stamp: a nonnegative number, whose fraction is dropped, or a time, which becomes
 /// seconds since 1970. A time has the form `2026-01-31T08:00:00Z`, or another offset from UTC. A
-/// time without an offset and a date alone are in UTC. Returns `None` for any other text, and for
-/// times before 1970.
+/// time without an offset and a date alone are in UTC. The dates of HTTP and of mail are times too:
+/// `Sun, 06 Nov 1994 08:49:37 GMT`, `Sunday, 06-Nov-94 08:49:37 GMT`, whose years are 1969 to 2068,
+/// and `Sun Nov  6 08:49:37 1994`. Returns `None` for any other text, for times before 1970, and
+/// for a date with the wrong day of the week.
 pub fn parse_stamp(text: &str) -> Option<u64> {
     let is_number = text.starts_with(|first: char| first.is_ascii_digit());
     if let Some(number) = text.parse().ok().filter(|_| is_number) {
@@ -229,15 +236,18 @@ pub fn parse_stamp(text: &str) -> Option<u64> {
     if let Some(number) = text.parse().ok().filter(|_| is_number) {
         return of_fraction(number);
     }
-    let without_offset = || {
-        text.parse::<DateTime>()
-            .ok()?
-            .to_zoned(tz::TimeZone::UTC)
-            .ok()
+    let of_mail = || rfc2822::DateTimeParser::new().parse_timestamp(text).ok();
+    let of_old_http = || {
+        let mut forms = OLD_HTTP_DATES.into_iter();
+        forms.find_map(|form| DateTime::strptime(form, text).ok())
     };
-    let time = text.parse::<Timestamp>().ok();
-    let time = time.or_else(|| without_offset().map(|time| time.timestamp()))?;
-    u64::try_from(time.as_second()).ok()
+    let without_offset = || {
+        let time = text.parse().ok().or_else(of_old_http)?;
+        TimeZone::UTC.to_timestamp(time).ok()
+    };
+    let time: Option<Timestamp> = text.parse().ok();
+    let known = time.or_else(of_mail).or_else(without_offset)?;
+    u64::try_from(known.as_second()).ok()
 }
 
 /// Formats the time of a stamp in UTC as RFC 3339 specifies. Returns `None` beyond the year 9999.
@@ -284,6 +294,13 @@ mod tests {
             ("2024-02-29T10:00:00", 1_709_200_800),
             ("2024-02-29 10:00:00", 1_709_200_800),
             ("2024-02-29 10:00", 1_709_200_800),
+            ("Sun, 06 Nov 1994 08:49:37 GMT", 784_111_777),
+            ("Sunday, 06-Nov-94 08:49:37 GMT", 784_111_777),
+            ("Sun Nov  6 08:49:37 1994", 784_111_777),
+            ("Sun Nov 16 08:49:37 2003", 1_068_972_577),
+            ("Sun, 06 Nov 1994 09:49:37 +0100", 784_111_777),
+            ("Monday, 06-Nov-34 08:49:37 GMT", 2_046_415_777),
+            ("Thu, 01 Jan 1970 00:00:00 GMT", 0),
         ] {
             assert_eq!(parse_stamp(text), Some(stamp), "{text}");
         }
@@ -300,6 +317,12 @@ mod tests {
             "+5",
             "1e300",
             "2024-02-30 10:00",
+            "Mon, 06 Nov 1994 08:49:37 GMT",
+            "Monday, 06-Nov-94 08:49:37 GMT",
+            "Sun, 06 Nov 1994",
+            "Sunday, 06-Nov-94 08:49:37 CET",
+            "Sun Nov 31 08:49:37 1994",
+            "Wed, 31 Dec 1969 23:59:59 GMT",
         ] {
             assert_eq!(parse_stamp(wrong), None, "{wrong}");
         }

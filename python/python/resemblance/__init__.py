@@ -51,6 +51,7 @@ from ._native import (
     check,
     compact,
     merge,
+    parse_stamp,
     reband,
     repair,
 )
@@ -145,6 +146,7 @@ __all__ = [
     "explain",
     "merge",
     "pairs",
+    "parse_stamp",
     "progress_bar",
     "read_files",
     "reband",
