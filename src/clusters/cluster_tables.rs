@@ -71,13 +71,9 @@ where
 
     /// Returns the cluster of a document that has a label.
     fn member_of(&self, document: u64, label: u64) -> Result<(u64, KeptCluster)> {
-        match self.resolve(label)? {
-            Some((id, ClusterRow::Kept(cluster))) => Ok((id, cluster)),
-            found => {
-                let detail = format!("cluster {label} of document {document} is now {found:?}");
-                Err(damaged(label, detail))
-            }
-        }
+        let kept = self.kept(label)?;
+        let detail = || format!("found no members, expected document {document}");
+        kept.ok_or_else(|| damaged(label, detail()))
     }
 
     /// Returns the id that a cluster has now and its row, or `None` if there was never such a
@@ -112,12 +108,12 @@ where
         edges.map(|edge| Ok(other(edge.engine()?.0))).collect()
     }
 
-    /// Returns a member of a cluster, by its present or a former id.
-    pub(crate) fn member(&self, cluster: u64) -> Result<Option<u64>> {
-        match self.resolve(cluster)? {
-            Some((_, ClusterRow::Kept(kept))) => Ok(Some(kept.first)),
-            _ => Ok(None),
-        }
+    /// Returns a cluster that has members and its id, by this or a former one.
+    pub(crate) fn kept(&self, cluster: u64) -> Result<Option<(u64, KeptCluster)>> {
+        Ok(match self.resolve(cluster)? {
+            Some((id, ClusterRow::Kept(kept))) => Some((id, kept)),
+            _ => None,
+        })
     }
 
     /// Walks the tree of a document to all its members, or until one is found. Returns the members
@@ -148,21 +144,27 @@ where
     /// Returns the members of a cluster by its present or a former id, ascending; none if there is
     /// no such cluster any more.
     pub(crate) fn members_of(&self, cluster: u64) -> Result<Vec<u64>> {
-        let Some((id, ClusterRow::Kept(kept))) = self.resolve(cluster)? else {
+        let Some((id, kept)) = self.kept(cluster)? else {
             return Ok(Vec::new());
         };
-        let mut found = HashSet::from([kept.first]);
-        let mut ahead = vec![kept.first];
-        while let Some(document) = ahead.pop() {
-            let neighbours = self.neighbours(document)?;
-            ahead.extend(neighbours.into_iter().filter(|other| found.insert(*other)));
-        }
-        if found.len() as u64 != kept.documents {
-            let (found, expected) = (found.len(), kept.documents);
+        let members = self.connected(kept.first)?;
+        if members.len() as u64 != kept.documents {
+            let (found, expected) = (members.len(), kept.documents);
             return Err(damaged(
                 id,
                 format!("found {found} members, expected {expected}"),
             ));
+        }
+        Ok(members)
+    }
+
+    /// Returns all documents that edges connect with one, and this one, ascending.
+    pub(crate) fn connected(&self, first: u64) -> Result<Vec<u64>> {
+        let mut found = HashSet::from([first]);
+        let mut ahead = vec![first];
+        while let Some(document) = ahead.pop() {
+            let neighbours = self.neighbours(document)?;
+            ahead.extend(neighbours.into_iter().filter(|other| found.insert(*other)));
         }
         let mut members: Vec<u64> = found.into_iter().collect();
         members.sort_unstable();

@@ -5,13 +5,17 @@ use std::collections::BTreeMap;
 
 use crate::clusters::cluster_tables::WrittenClusters;
 use crate::error::{Error, Result};
-use crate::format::{ClusterRow, KeptCluster, Link};
+use crate::format::{ClusterRow, DOCUMENTS, KeptCluster, Link, no_row};
 use crate::invariant::OrBug;
 use crate::query::{Bounds, PartSearch, ResolvedBounds, Scored};
 use crate::read::ReadView;
 use crate::state::FullBuckets;
 use resemblance_sketch::schema::{Linkage, Schema};
 use resemblance_sketch::sketch::Signature;
+
+/// The part of followers: with another linkage than single, all members of clusters but the first
+/// ones. Documents that enter are compared with firsts, each of which is a part of its own.
+pub(super) const FOLLOWERS: Option<u64> = Some(u64::MAX);
 
 /// Checks that stores with a schema keep clusters.
 ///
@@ -48,8 +52,7 @@ pub(super) fn linkage(schema: &Schema) -> Linkage {
     kept.map_or(Linkage::Single, |bounds| bounds.linkage)
 }
 
-/// Returns documents within the bounds of a signature, the newest first: at least one of each
-/// component, but not of all if one is identical. With another linkage than single, returns all.
+/// Returns the documents to which a new one with this signature gets edges, the newest first.
 pub(crate) fn near_components<'w>(
     view: &dyn ReadView,
     bounds: &ResolvedBounds,
@@ -57,34 +60,72 @@ pub(crate) fn near_components<'w>(
     full: &mut FullBuckets,
     signature: &Signature,
 ) -> Result<Vec<Scored>> {
-    if linkage(&view.context().schema) != Linkage::Single {
-        return near_documents(view, bounds, signature, u64::MAX);
-    }
+    let linkage = linkage(&view.context().schema);
     // Most documents have no candidates, and need no table.
     let opened = OnceCell::new();
-    let part_of = |id| {
-        let tables = match opened.get() {
-            Some(tables) => tables,
-            None => {
-                let tables = open()?;
-                opened.get_or_init(|| tables)
-            }
-        };
-        Ok(tables.cluster_of(id)?.map(|(id, _)| id))
+    let tables = || -> Result<&WrittenClusters<'w>> {
+        if let Some(tables) = opened.get() {
+            return Ok(tables);
+        }
+        let tables = open()?;
+        Ok(opened.get_or_init(|| tables))
     };
-    PartSearch::new(view, bounds, &part_of).near(signature, None, Some(full))
+    let of = |id| part_of(tables()?, linkage, id);
+    let search = PartSearch::new(view, bounds, &of);
+    let members = |first| tables()?.connected(first);
+    near_linked(&search, linkage, members, full, signature)
 }
 
-/// Returns all documents below an id that are within the bounds of a signature, the newest first.
-pub(super) fn near_documents(
-    view: &dyn ReadView,
-    bounds: &ResolvedBounds,
+/// Returns the part of a document for [`near_linked`]: its cluster, or whether it is a follower.
+pub(super) fn part_of(
+    tables: &WrittenClusters<'_>,
+    linkage: Linkage,
+    document: u64,
+) -> Result<Option<u64>> {
+    let kept = tables.cluster_of(document)?;
+    Ok(match linkage {
+        Linkage::Single => kept.map(|(id, _)| id),
+        _ => kept.and_then(|(_, cluster)| FOLLOWERS.filter(|_| cluster.first != document)),
+    })
+}
+
+/// Returns documents within the bounds of a signature, the newest first: at least one of each
+/// component, but not of all if one is identical. With another linkage than single, returns the
+/// member to which the document gets an edge if it may join a cluster, of the one with the oldest
+/// first member among those that it may join. `members` returns those of a cluster by its first.
+pub(super) fn near_linked(
+    search: &PartSearch<'_>,
+    linkage: Linkage,
+    members: impl Fn(u64) -> Result<Vec<u64>>,
+    full: &mut FullBuckets,
     signature: &Signature,
-    below: u64,
 ) -> Result<Vec<Scored>> {
-    // Each document is a part.
-    let search = PartSearch::new(view, bounds, &|_| Ok(None)).below(below);
-    search.near(signature, None, None)
+    if linkage == Linkage::Single {
+        return search.near(signature, None, Some(full));
+    }
+    let firsts = search.near(signature, FOLLOWERS, Some(full))?;
+    for first in firsts.into_iter().rev() {
+        if linkage == Linkage::Star {
+            return Ok(vec![first]);
+        }
+        let mut newest = Some(first);
+        for member in members(first.id)? {
+            newest = search.near_document(signature, member)?;
+            if newest.is_none() {
+                break;
+            }
+        }
+        if let Some(newest) = newest {
+            return Ok(vec![newest]);
+        }
+    }
+    Ok(Vec::new())
+}
+
+/// Returns the signature of a document that is stored.
+pub(super) fn signature_of(view: &dyn ReadView, document: u64) -> Result<Signature> {
+    let signature = view.signature_of(document)?;
+    signature.ok_or_else(|| no_row(DOCUMENTS, document, 1))
 }
 
 /// Links a document that is in no cluster to those near it, the newest first. Their clusters become
@@ -142,7 +183,8 @@ pub(super) fn link_of(scored: &Scored) -> Result<Link> {
     })
 }
 
-/// Notes in the full buckets that a document has entered the store, and its cluster if it is in one.
+/// Notes in the full buckets that a document has entered the store, and its cluster if it has joined
+/// one; or that a follower has become a first, as a document in none.
 pub(crate) fn note_entered(
     view: &dyn ReadView,
     bounds: &ResolvedBounds,
@@ -151,9 +193,10 @@ pub(crate) fn note_entered(
     signature: &Signature,
     cluster: Option<u64>,
 ) -> Result<()> {
-    if linkage(&view.context().schema) != Linkage::Single {
-        return Ok(());
-    }
+    let part = match linkage(&view.context().schema) {
+        Linkage::Single => cluster,
+        _ => cluster.and(FOLLOWERS),
+    };
     let search = PartSearch::new(view, bounds, &|_| Ok(None));
-    search.add_to(full, document, signature, cluster)
+    search.add_to(full, document, signature, part)
 }

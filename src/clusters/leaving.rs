@@ -17,16 +17,15 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use crate::clusters::cluster_tables::WrittenClusters;
 use crate::clusters::disjoint_sets::DisjointSets;
-use crate::clusters::entering::{link_of, linkage};
+use crate::clusters::entering::{link_of, linkage, signature_of};
 use crate::clusters::linkages::Remains;
 use crate::error::{Error, Result};
-use crate::format::{ClusterRow, DOCUMENTS, KeptCluster, no_row};
+use crate::format::{ClusterRow, KeptCluster};
 use crate::invariant::{OrBug, at, at_mut, invariant};
 use crate::query::{PartSearch, ResolvedBounds};
 use crate::read::ReadView;
 use crate::state::FullBuckets;
 use resemblance_sketch::schema::Linkage;
-use resemblance_sketch::sketch::Signature;
 
 /// The number of neighbours of a removed document that each other one is compared with.
 const MAX_COMPARED: usize = 8;
@@ -72,14 +71,14 @@ impl<'a> Reconnection<'a> {
         let Some(first) = neighbours.first() else {
             return tables.put_cluster(id, ClusterRow::Ended);
         };
-        let linkage = linkage(&self.view.context().schema);
-        if linkage != Linkage::Single {
+        if linkage(&self.view.context().schema) != Linkage::Single {
             let remains = Remains {
                 id,
                 cluster,
+                removed: document,
                 neighbours,
             };
-            return remains.leave(self.view, self.bounds, tables, linkage, document);
+            return remains.leave(self.view, self.bounds, tables, full);
         }
         if cluster.first == document {
             cluster.first = *first;
@@ -103,11 +102,6 @@ impl<'a> Reconnection<'a> {
         split(tables, id, cluster, parts, groups.into_values().collect())
     }
 
-    fn signature(&self, document: u64) -> Result<Signature> {
-        let signature = self.view.signature_of(document)?;
-        signature.ok_or_else(|| no_row(DOCUMENTS, document, 1))
-    }
-
     /// Connects the neighbours of a removed document that are near each other: each is compared with
     /// a few before it. Returns one of each part that is left.
     fn connect(&self, tables: &mut WrittenClusters<'_>, neighbours: &[u64]) -> Result<Vec<u64>> {
@@ -115,7 +109,7 @@ impl<'a> Reconnection<'a> {
         let mut parts = DisjointSets::default();
         let mut before: VecDeque<u64> = VecDeque::new();
         for document in neighbours {
-            let signature = self.signature(*document)?;
+            let signature = signature_of(self.view, *document)?;
             for other in &before {
                 if parts.are_joined(*document, *other) {
                     continue;
@@ -153,7 +147,7 @@ impl<'a> Reconnection<'a> {
                 if root(index) == root(parts.rest) {
                     break;
                 }
-                let signature = self.signature(*member)?;
+                let signature = signature_of(self.view, *member)?;
                 for other in search.near(&signature, Some(root(index)), None)? {
                     let part = parts.part_of(other.id) as u64;
                     connected.borrow_mut().join(index as u64, part);

@@ -9,9 +9,8 @@ use std::collections::HashMap;
 
 use crate::clusters::cluster_tables::WrittenClusters;
 use crate::clusters::disjoint_sets::DisjointSets;
-use crate::clusters::entering::{link_of, linkage, near_documents};
+use crate::clusters::entering::{FOLLOWERS, link_of, linkage, near_linked};
 use crate::clusters::feed::ClusterLog;
-use crate::clusters::linkages::NearClusters;
 use crate::engine::{EngineResult, FOREST, MEMBERS, ReadableTable, WriteTransaction};
 use crate::error::Result;
 use crate::format::ClusterRow;
@@ -31,8 +30,6 @@ pub(crate) struct Relinking<'a> {
     tables: WrittenClusters<'a>,
     full: FullBuckets,
     components: RefCell<DisjointSets>,
-    /// The number of members of each cluster by its oldest one, with another linkage than single.
-    sizes: HashMap<u64, u64>,
     /// The oldest document of each old cluster.
     oldest: HashMap<u64, u64>,
 }
@@ -54,7 +51,6 @@ impl<'a> Relinking<'a> {
             tables: WrittenClusters::open(write, log)?,
             full: FullBuckets::default(),
             components: RefCell::default(),
-            sizes: HashMap::new(),
             oldest: HashMap::new(),
         })
     }
@@ -66,39 +62,24 @@ impl<'a> Relinking<'a> {
             self.oldest.entry(old).or_insert(id);
         }
         let linkage = linkage(&self.view.context().schema);
-        if linkage != Linkage::Single {
-            return self.join(id, signature, linkage);
-        }
         let components = &self.components;
         let root = |id| components.borrow_mut().root(id);
-        let part_of = |id| Ok(Some(root(id)));
-        let search = PartSearch::new(self.view, self.bounds, &part_of).below(id);
-        for other in search.near(signature, None, Some(&mut self.full))? {
+        let part_of = |id| match linkage {
+            Linkage::Single => Some(root(id)),
+            // The root of a set is its oldest document: the first of a cluster.
+            _ => FOLLOWERS.filter(|_| root(id) != id),
+        };
+        let of = |id| Ok(part_of(id));
+        let search = PartSearch::new(self.view, self.bounds, &of).below(id);
+        let (tables, full) = (&self.tables, &mut self.full);
+        let members = |first| tables.connected(first);
+        for other in near_linked(&search, linkage, members, full, signature)? {
             let (a, b) = (root(id), root(other.id));
             components.borrow_mut().join(a, b);
             self.full.unite(a.max(b), a.min(b));
             self.tables.put_edge(id, other.id, &link_of(&other)?)?;
         }
-        search.add_to(&mut self.full, id, signature, Some(root(id)))
-    }
-
-    /// Lets a document join a star or a complete cluster of those before it. Their first member is the
-    /// oldest one: the root of its set.
-    fn join(&mut self, id: u64, signature: &Signature, linkage: Linkage) -> Result<()> {
-        let near = near_documents(self.view, self.bounds, signature, id)?;
-        let mut components = self.components.borrow_mut();
-        let mut clusters = NearClusters::default();
-        for other in &near {
-            let first = components.root(other.id);
-            let documents = self.sizes.get(&first).copied();
-            clusters.add(first, documents.unwrap_or(1), other);
-        }
-        if let Some((first, other)) = clusters.joined(linkage) {
-            components.join(first, id);
-            *self.sizes.entry(first).or_insert(1) += 1;
-            self.tables.put_edge(id, other.id, &link_of(other)?)?;
-        }
-        Ok(())
+        search.add_to(&mut self.full, id, signature, part_of(id))
     }
 
     /// Gives the clusters their ids.

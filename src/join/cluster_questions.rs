@@ -89,10 +89,10 @@ pub(crate) fn in_clusters<T>(
 /// Returns the edges of the tree of a cluster.
 pub(crate) fn edges_of(snapshot: &SnapshotView, cluster: u64) -> Result<Vec<Pair>> {
     in_clusters(snapshot, |tables| {
-        let Some(first) = tables.member(cluster)? else {
+        let Some((_, kept)) = tables.kept(cluster)? else {
             return Ok(Vec::new());
         };
-        let found = tables.walk(first, None)?.into_iter();
+        let found = tables.walk(kept.first, None)?.into_iter();
         let edges = found.map(|(document, (before, link))| pair(snapshot, document, before, link));
         let mut edges: Vec<Pair> = edges.collect();
         edges.sort_unstable_by_key(|edge| (edge.a, edge.b));

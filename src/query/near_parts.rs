@@ -18,6 +18,7 @@ use crate::query::score::Scored;
 use crate::query::search::SearchSpec;
 use crate::read::ReadView;
 use crate::state::{BucketKey, FullBuckets};
+use resemblance_sketch::schema::Linkage;
 use resemblance_sketch::sketch::Signature;
 
 /// The maximum number of documents that are compared at once.
@@ -34,6 +35,8 @@ pub(crate) struct PartSearch<'s> {
     below: u64,
     /// True if an identical document is near the same documents.
     trusts_identical: bool,
+    /// True if only the newest of equal documents is read.
+    folds_equal: bool,
 }
 
 impl<'s> PartSearch<'s> {
@@ -45,15 +48,20 @@ impl<'s> PartSearch<'s> {
         let context = view.context();
         let minhash = context.schema.minhash();
         let is_weighted = minhash.is_some_and(|minhash| minhash.kind().is_weighted());
+        let linkage = context.schema.clusters().map(|kept| kept.linkage);
+        // With another linkage, identical documents can be in different clusters.
+        let is_single = matches!(linkage, None | Some(Linkage::Single));
+        let spec = SearchSpec {
+            bounds: Some(bounds),
+            ..SearchSpec::new(view, Collector::up_to(None))
+        };
         Self {
-            spec: SearchSpec {
-                bounds: Some(bounds),
-                ..SearchSpec::new(view, Collector::up_to(None))
-            },
             part_of,
             below: u64::MAX,
             // Sets of proportional weights can be equally near to others but for rounding.
-            trusts_identical: context.exact.is_none() || !is_weighted,
+            trusts_identical: is_single && (context.exact.is_none() || !is_weighted),
+            folds_equal: is_single && !spec.referee.verifies(),
+            spec,
         }
     }
 
@@ -62,11 +70,12 @@ impl<'s> PartSearch<'s> {
         Self { below: id, ..self }
     }
 
-    /// Returns a near document of each part except `own`, the newest first.
+    /// Returns a near document of each part except `own`, and each of no part, the newest first.
     ///
     /// With `full`, parts are clusters: near documents are in one part. An identical document is then
-    /// returned alone, because it is connected to all that are near. A bucket that is known is not read
-    /// if one of the newest documents of its leading part is near.
+    /// returned alone, because it is connected to all that are near, unless clusters have another
+    /// linkage than single. A bucket that is known is not read if one of the newest documents of its
+    /// leading part is near, or if that part is `own`.
     pub(crate) fn near(
         &self,
         signature: &Signature,
@@ -126,8 +135,7 @@ impl<'s> PartSearch<'s> {
         if found.is_complete {
             return Ok(());
         }
-        let folds_equal = !self.spec.referee.verifies();
-        let (mut candidates, postings) = self.read(plan, &read, folds_equal)?;
+        let (mut candidates, postings) = self.read(plan, &read, self.folds_equal)?;
         for probe in &led {
             let others = full.others(probe.key());
             candidates.extend(others.filter_map(|it| candidate(probe, it)));

@@ -248,7 +248,7 @@ impl Writer {
                 [] => None,
                 near => {
                     let tables = &mut self.clusters()?;
-                    enter(tables, full, &self.store.context.schema, id, near)?
+                    Some(enter(tables, full, &self.store.context.schema, id, near)?)
                 }
             };
             note_entered(self, bounds, full, id, signature, cluster)?;

@@ -11,7 +11,7 @@ use resemblance::{
 };
 
 use crate::common::engine::database;
-use crate::common::oracle::Model;
+use crate::common::oracle::{Entry, Model};
 use crate::common::sample::trials;
 use crate::common::{Place, Random, append_all, check_clean, refused, remove_all};
 
@@ -54,12 +54,16 @@ fn kept_clusters_damage_is_found() {
         ("in the other direction", |it| {
             without(it, FOREST, &key(0, 1))
         }),
-        ("with which no edges connect it", |it| {
+        ("with 2 documents that edges connect and Some(5)", |it| {
             without(it, FOREST, &key(2, 1));
             without(it, FOREST, &key(1, 2));
         }),
-        ("expected one for its edges", |it| without(it, MEMBERS, 2)),
-        ("found it in cluster None", |it| without(it, CLUSTERS, 0)),
+        ("found cluster None, expected 0 for its edges", |it| {
+            without(it, MEMBERS, 2)
+        }),
+        ("found no members, expected document 4", |it| {
+            without(it, CLUSTERS, 0)
+        }),
         ("found changes from 3 on", |it| {
             // The first two joined in one commit, and the others one by one.
             without(it, FEED, 2);
@@ -328,6 +332,46 @@ fn kept_clusters_of_near_documents_take_few_comparisons() {
     );
     assert_eq!(size, [(ClusterId::new(0), left)]);
     assert!(store.snapshot().unwrap().check().run().unwrap().is_clean());
+}
+
+/// Stars and complete clusters in a bucket of hundreds of documents are those of the model. A document
+/// is compared with representatives and lone documents, and with the members of complete clusters that
+/// it may join.
+#[test]
+fn kept_clusters_of_full_buckets_follow_their_linkage() {
+    for linkage in [Linkage::Star, Linkage::Complete] {
+        let bounds = ClusterBounds::default().linkage(linkage);
+        let schema = schema().with_clusters(Some(bounds)).unwrap();
+        let options = StoreOptions::new().flush_after(300);
+        let store = options.create_in_memory(schema.clone()).unwrap();
+        let mut model = Model::new(schema);
+        let mut random = Random(7);
+        let steps = trials(800, 3_000) as u64;
+        for step in 1..=steps {
+            let id = random.below(model.next_id + 1);
+            if step > 400 && random.below(6) == 0 {
+                let mut transaction = store.begin_write().unwrap();
+                let is_removed = transaction.remove_id(DocumentId::new(id)).unwrap();
+                transaction.commit().unwrap();
+                assert_eq!(is_removed, model.remove(id));
+            } else {
+                let signature = on_line(random.below(6) as u32);
+                store.insert(Document::without_key(), &signature).unwrap();
+                model.insert(Entry::new(None, signature));
+            }
+            if step % 100 == 0 {
+                model.same_clusters(&store.snapshot().unwrap());
+            }
+        }
+        assert!(store.snapshot().unwrap().check().run().unwrap().is_clean());
+        let compared = store.metrics().candidates;
+        let most = match linkage {
+            Linkage::Star => 20 * steps,
+            _ => 300 * steps,
+        };
+        assert!(compared < most, "{compared} comparisons in {steps} steps");
+        println!("{linkage:?}: {compared} comparisons in {steps} steps");
+    }
 }
 
 /// A writer forgets full buckets when another one has written.
