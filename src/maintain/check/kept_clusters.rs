@@ -4,12 +4,10 @@
 
 use std::collections::HashMap;
 
-use crate::clusters::{DisjointSets, ReadClusters, cluster_bounds};
+use crate::clusters::{ReadClusters, cluster_bounds};
 use crate::engine::{EngineResult, FEED, ReadableTable};
-use crate::error::Result;
-use crate::format::{
-    ClusterRow, KeptCluster, Link, decode_feed, decode_member, edge_key, split_edge_key,
-};
+use crate::error::{Error, Result};
+use crate::format::{ClusterRow, KeptCluster, Link, decode_feed, edge_key, split_edge_key};
 use crate::id::{ClusterId, DocumentId};
 use crate::query::{ResolvedBounds, Scorer};
 use crate::read::SnapshotView;
@@ -40,12 +38,11 @@ pub(super) fn check_clusters(
         tables: &tables,
         live,
         report,
-        trees: DisjointSets::default(),
-        found: HashMap::new(),
+        named: HashMap::new(),
     };
-    check.forest(watch)?;
+    let edges = check.forest(watch)?;
     check.members()?;
-    check.clusters()?;
+    check.clusters(edges)?;
     check.feed()
 }
 
@@ -55,28 +52,23 @@ struct ClusterCheck<'a> {
     tables: &'a ReadClusters,
     live: &'a Tombstones,
     report: &'a mut CheckReport,
-    trees: DisjointSets,
-    /// The tree, the first member and the number of members of each cluster.
-    found: HashMap<u64, Members>,
-}
-
-struct Members {
-    root: u64,
-    first: u64,
-    documents: u64,
+    /// The number of rows that lead to each cluster.
+    named: HashMap<u64, u64>,
 }
 
 impl ClusterCheck<'_> {
-    fn forest(&mut self, watch: &mut Watch<'_>) -> Result<()> {
-        let tables = self.tables;
-        for (done, entry) in (0..).zip(tables.forest.iter().engine()?) {
-            watch.step(Phase::LinkingClusters, done, None)?;
+    /// Returns the number of rows.
+    fn forest(&mut self, watch: &mut Watch<'_>) -> Result<u64> {
+        let (tables, mut edges) = (self.tables, 0);
+        for entry in tables.forest.iter().engine()? {
+            watch.step(Phase::LinkingClusters, edges, None)?;
+            edges += 1;
             let (key, row) = entry.engine()?;
             let (a, b) = split_edge_key(key.value());
             let checked = self.edge(a, b, row.value());
             self.report.note(11, checked)?;
         }
-        Ok(())
+        Ok(edges)
     }
 
     fn edge(&mut self, a: u64, b: u64, row: &[u8]) -> Result<()> {
@@ -102,10 +94,6 @@ impl ClusterCheck<'_> {
             );
             return Ok(());
         }
-        if !self.trees.join(a, b) {
-            self.report
-                .add(11, place(), "found an edge that closes a circle");
-        }
         let view = self.snapshot.view();
         if let Some(signature) = view.signature_of(a)? {
             let found = Scorer::new(&signature).scored_document(view, b)?;
@@ -119,124 +107,99 @@ impl ClusterCheck<'_> {
         Ok(())
     }
 
+    /// Checks that each member lives, and leads to a cluster.
     fn members(&mut self) -> Result<()> {
-        let tables = self.tables;
-        for entry in tables.members.iter().engine()? {
-            let (document, row) = entry.engine()?;
-            let document = document.value();
-            let checked = decode_member(document, row.value())
-                .and_then(|label| self.tables.resolve(label))
-                .map(|found| self.member(document, found));
-            self.report.note(11, checked)?;
+        for entry in self.tables.members.iter().engine()? {
+            let document = entry.engine()?.0.value();
+            let found = self.tables.cluster_of(document);
+            if let Ok(Some((id, _))) = found {
+                *self.named.entry(id).or_default() += 1;
+            }
+            if !self.live.contains(document) {
+                let place = format!("table members, document {document}");
+                let detail = "found a document that does not live";
+                self.report.add(11, place, detail);
+            }
+            self.report.note(11, found.map(drop))?;
         }
         Ok(())
     }
 
-    fn member(&mut self, document: u64, found: Option<(u64, ClusterRow)>) {
-        let root = self.trees.root(document);
-        let place = format!("table members, document {document}");
-        let (Some((id, ClusterRow::Kept(_))), true) = (found, self.live.contains(document)) else {
-            let lives = self.live.contains(document);
-            let detail = format!("found it in cluster {found:?}; the document lives: {lives}");
-            return self.report.add(11, place, detail);
-        };
-        let members = self.found.entry(id).or_insert(Members {
-            root,
-            first: document,
-            documents: 0,
-        });
-        members.documents += 1;
-        if members.root != root {
-            let detail = format!("found it in cluster {id}, with which no edges connect it");
-            self.report.add(11, place, detail);
-        }
-    }
-
-    fn clusters(&mut self) -> Result<()> {
-        let mut trees = HashMap::new();
-        let tables = self.tables;
+    /// Checks each cluster, and that there is no edge beyond the trees of their members.
+    fn clusters(&mut self, edges: u64) -> Result<()> {
+        let (tables, mut expected) = (self.tables, 0);
         for entry in tables.clusters.iter().engine()? {
             let (id, row) = entry.engine()?;
             let id = id.value();
-            let checked = ClusterRow::decode(id, row.value());
-            let place = format!("table clusters, cluster {id}");
-            if let Ok(ClusterRow::Forward(_)) = &checked {
-                self.report.note(11, self.tables.resolve(id).map(drop))?;
-                continue;
-            }
-            let found = self.found.get(&id);
-            match (&checked, found) {
-                (Ok(ClusterRow::Kept(cluster)), Some(members)) => {
-                    if !is_of(cluster, members, &mut self.trees) {
-                        let first = members.first;
-                        let detail = format!(
-                            "found {cluster:?}, expected {} documents from {first} on",
-                            members.documents
-                        );
-                        self.report.add(11, place, detail);
-                    } else if trees.insert(members.root, id).is_some() {
-                        self.report
-                            .add(11, place, "found a second cluster of one tree");
-                    }
+            let checked = match ClusterRow::decode(id, row.value()) {
+                Ok(ClusterRow::Kept(cluster)) => {
+                    expected += 2 * cluster.documents.saturating_sub(1);
+                    self.cluster(id, &cluster)
                 }
-                (Ok(ClusterRow::Kept(_)), None) | (Ok(ClusterRow::Ended), Some(_)) => {
-                    let members = found.map_or(0, |members| members.documents);
-                    let detail = format!("found {checked:?}, with {members} members");
-                    self.report.add(11, place, detail);
-                }
-                _ => {}
-            }
-            self.report.note(11, checked.map(drop))?;
+                Ok(ClusterRow::Forward(_)) => tables.resolve(id).map(drop),
+                row => row.map(drop),
+            };
+            self.report.note(11, checked)?;
         }
-        self.unnamed_trees()?;
-        self.linkage()
+        if edges != expected {
+            let detail = format!("found {edges} rows, expected {expected}, those of trees");
+            self.report.add(11, "table forest", detail);
+        }
+        Ok(())
+    }
+
+    fn cluster(&mut self, id: u64, cluster: &KeptCluster) -> Result<()> {
+        let members = self.tables.connected(cluster.first)?;
+        let (named, connected) = (self.named.get(&id).copied(), members.len() as u64);
+        let is_first = !cluster.is_oldest || members.first() == Some(&cluster.first);
+        if named != Some(cluster.documents) || connected != cluster.documents || !is_first {
+            let detail = format!(
+                "found {cluster:?}, with {connected} documents that edges connect and {named:?} members"
+            );
+            let place = format!("table clusters, cluster {id}");
+            self.report.add(11, place, detail);
+        }
+        for member in &members {
+            let found = match self.tables.cluster_of(*member) {
+                // It has been reported.
+                Err(Error::Corrupt { .. }) => continue,
+                found => found?.map(|(id, _)| id),
+            };
+            if found != Some(id) {
+                let place = format!("table members, document {member}");
+                let detail = format!("found cluster {found:?}, expected {id} for its edges");
+                self.report.add(11, place, detail);
+            }
+        }
+        match self.snapshot.schema().clusters().map(|it| it.linkage) {
+            Some(Linkage::Star) => self.form(&members, Some(cluster.first)),
+            Some(Linkage::Complete) => self.form(&members, None),
+            _ => Ok(()),
+        }
     }
 
     /// Checks that the edges of a star lead to its representative, and that those of a complete
     /// cluster are a path, whose members are near the oldest [`COMPARED_MEMBERS`] of them.
-    fn linkage(&mut self) -> Result<()> {
-        let linkage = self.snapshot.schema().clusters().map(|it| it.linkage);
-        let is_star = match linkage {
-            None | Some(Linkage::Single) => return Ok(()),
-            Some(linkage) => linkage == Linkage::Star,
-        };
-        let tables = self.tables;
-        for entry in tables.clusters.iter().engine()? {
-            let (id, row) = entry.engine()?;
-            let id = id.value();
-            // Other rows, and trees that differ from them, have been reported.
-            let Ok(ClusterRow::Kept(cluster)) = ClusterRow::decode(id, row.value()) else {
-                continue;
-            };
-            let Ok(members) = tables.members_of(id) else {
-                continue;
-            };
-            for (place, member) in members.iter().enumerate() {
-                let neighbours = tables.neighbours(*member)?;
-                let around = [place.checked_sub(1), place.checked_add(1)];
-                let expected: Vec<u64> = match is_star {
-                    true if *member == cluster.first => members
-                        .iter()
-                        .copied()
-                        .filter(|other| other != member)
-                        .collect(),
-                    true => vec![cluster.first],
-                    false => {
-                        let around = around.into_iter().flatten();
-                        around
-                            .filter_map(|place| members.get(place).copied())
-                            .collect()
-                    }
-                };
-                let oldest = members.iter().take(place.min(COMPARED_MEMBERS));
-                let is_near = is_star || self.are_near(*member, oldest)?;
-                if neighbours != expected || !is_near {
-                    let place = format!("table forest, document {member}");
-                    let detail = format!(
-                        "found edges to {neighbours:?}, expected {expected:?}; near other members: {is_near}"
-                    );
-                    self.report.add(11, place, detail);
+    fn form(&mut self, members: &[u64], representative: Option<u64>) -> Result<()> {
+        for (place, member) in members.iter().enumerate() {
+            let others = members.iter().copied().filter(|other| other != member);
+            let expected: Vec<u64> = match representative {
+                Some(first) if first == *member => others.collect(),
+                Some(first) => vec![first],
+                None => {
+                    let around = [place.wrapping_sub(1), place + 1].into_iter();
+                    around.filter_map(|it| members.get(it).copied()).collect()
                 }
+            };
+            let neighbours = self.tables.neighbours(*member)?;
+            let oldest = members.iter().take(place.min(COMPARED_MEMBERS));
+            let is_near = representative.is_some() || self.are_near(*member, oldest)?;
+            if neighbours != expected || !is_near {
+                let place = format!("table forest, document {member}");
+                let detail = format!(
+                    "found edges to {neighbours:?}, expected {expected:?}; near other members: {is_near}"
+                );
+                self.report.add(11, place, detail);
             }
         }
         Ok(())
@@ -316,28 +279,4 @@ impl ClusterCheck<'_> {
         }
         Ok(())
     }
-
-    /// Checks that each document with an edge is in a cluster.
-    fn unnamed_trees(&mut self) -> Result<()> {
-        let tables = self.tables;
-        let mut last = None;
-        for entry in tables.forest.iter().engine()? {
-            let (a, _) = split_edge_key(entry.engine()?.0.value());
-            let is_next = last.replace(a) != Some(a);
-            if is_next && self.tables.members.get(a).engine()?.is_none() {
-                let place = format!("table members, document {a}");
-                self.report
-                    .add(11, place, "found no row, expected one for its edges");
-            }
-        }
-        Ok(())
-    }
-}
-
-fn is_of(cluster: &KeptCluster, members: &Members, trees: &mut DisjointSets) -> bool {
-    let is_first = match cluster.is_oldest {
-        true => cluster.first == members.first,
-        false => trees.root(cluster.first) == members.root,
-    };
-    is_first && cluster.documents == members.documents
 }
