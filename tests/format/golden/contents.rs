@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use resemblance::schema::EmptyDocuments;
-use resemblance::{Combine, Record, Schema, Snapshot, Store};
+use resemblance::schema::{EmptyDocuments, Linkage};
+use resemblance::{ClusterEvent, ClusterId, Combine, Record, Schema, Snapshot, Store};
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
@@ -121,6 +121,44 @@ fn schema(schema: &Schema) -> String {
     text
 }
 
+/// The clusters that the store keeps, the ids that lead to them, and how they have changed.
+fn kept_clusters(text: &mut String, snapshot: &Snapshot) {
+    let Some(bounds) = snapshot.schema().clusters() else {
+        return;
+    };
+    let (least, most) = (similarity(bounds.min_similarity), bounds.max_distance);
+    let is_star = bounds.linkage == Linkage::Star;
+    writeln!(text, "schema clusters {least} {most:?} star {is_star}").unwrap();
+    // No cluster has begun or ended without a change.
+    let ids = 0..=snapshot.cluster_position().unwrap();
+    for id in ids.map(ClusterId::new) {
+        let members = snapshot.members(id).unwrap();
+        let Some(first) = members.first() else {
+            continue;
+        };
+        let now = snapshot.cluster_of_id(*first).unwrap().unwrap();
+        if now != id {
+            writeln!(text, "former {id} is {now}").unwrap();
+            continue;
+        }
+        let members: Vec<String> = members.iter().map(|id| id.get().to_string()).collect();
+        let edges = snapshot.cluster_edges(id).unwrap().len();
+        writeln!(text, "kept {id}: {}, {edges} edges", members.join(" ")).unwrap();
+    }
+    for change in snapshot.cluster_changes(0).unwrap() {
+        let change = change.unwrap();
+        let (position, commit, cluster) = (change.position, change.commit, change.cluster);
+        let event = match change.event {
+            ClusterEvent::Joined { document } => format!("joined by {document}"),
+            ClusterEvent::Left { document } => format!("left by {document}"),
+            ClusterEvent::United { into } => format!("united with {into}"),
+            ClusterEvent::SplitFrom { from } => format!("split from {from}"),
+            ClusterEvent::Ended => "ended".into(),
+        };
+        writeln!(text, "change {position} in {commit}: {cluster} {event}").unwrap();
+    }
+}
+
 /// All documents, who is near whom, and the schema.
 pub(crate) fn of(store: &Store) -> String {
     let mut text = schema(store.schema());
@@ -141,6 +179,7 @@ pub(crate) fn of(store: &Store) -> String {
             overlapping(&mut text, &snapshot, record);
         }
     }
+    kept_clusters(&mut text, &snapshot);
     if store.schema().minhash().is_none() && store.schema().simhash().is_none() {
         return text;
     }

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use resemblance::schema::{
-    DocumentFrequencies, EmptyDocuments, KeptVector, MinHashKind, Permutations, Rebanding,
-    ShingleUnit,
+    ClusterBounds, DocumentFrequencies, EmptyDocuments, KeptVector, Linkage, MinHashKind,
+    Permutations, Rebanding, ShingleUnit,
 };
 use resemblance::{
     BulkOptions, Combine, Containment, Document, DocumentId, MinHash, Schema, Signature, SimHash,
@@ -15,7 +15,7 @@ use crate::common::Random;
 
 type Make = fn(&Path);
 
-pub(crate) const STORES: [(&str, Make); 29] = [
+pub(crate) const STORES: [(&str, Make); 31] = [
     ("empty", |path| drop(Store::create(path, words()).unwrap())),
     ("one-document", |path| {
         let store = Store::create(path, words()).unwrap();
@@ -141,6 +141,10 @@ pub(crate) const STORES: [(&str, Make); 29] = [
         let distant = Vector::euclidean(8, 0.05).values(64).banding(8, 4);
         let builder = builder.vector(distant.kept(KeptVector::I8));
         filled(path, builder.build().unwrap());
+    }),
+    ("clusters", |path| clustered(path, ClusterBounds::default())),
+    ("stars", |path| {
+        clustered(path, ClusterBounds::default().linkage(Linkage::Star));
     }),
 ];
 
@@ -268,6 +272,24 @@ fn filled(path: &Path, schema: Schema) {
             let replacement = signature(store.schema(), number + 300);
             transaction.upsert(key, &replacement).unwrap();
         }
+        transaction.commit().unwrap();
+    }
+}
+
+/// Creates clusters that grow, meet, split and end, and representatives that leave.
+fn clustered(path: &Path, bounds: ClusterBounds) {
+    let schema = Schema::builder().simhash(SimHash::bits64().max_distance(3));
+    filled(path, schema.clusters(bounds).build().unwrap());
+    let store = StoreOptions::new().flush_after(8).open(path).unwrap();
+    // Neighbours on a line are two bits apart.
+    let places = [0, 1, 4, 5, 6, 8, 9, 1, 2, 3, 7, 12, 12, 14, 15, 16];
+    let ids = places.map(|place| {
+        let signature = Signature::from_simhash(u64::MAX >> (2 * place));
+        store.insert(Document::without_key(), &signature).unwrap()
+    });
+    for place in [3, 0, 11, 12, 14] {
+        let mut transaction = store.begin_write().unwrap();
+        assert!(transaction.remove_id(ids[place]).unwrap());
         transaction.commit().unwrap();
     }
 }

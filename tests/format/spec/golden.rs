@@ -9,7 +9,7 @@ use crate::spec::{reader, stored};
 fn golden_stores_follow_the_specification() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/format-1");
     let place = tempfile::tempdir().unwrap();
-    let mut stores = 0;
+    let (mut stores, mut with_clusters) = (0, 0);
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.extension().is_none_or(|extension| extension != "gz") {
@@ -32,6 +32,16 @@ fn golden_stores_follow_the_specification() {
             .map(|line| line.split(' ').next().unwrap().parse().unwrap())
             .collect();
         assert!(store.documents.keys().eq(&ids), "{}", path.display());
+        let mut clusters = String::new();
+        for (id, members) in &store.clusters {
+            let members: Vec<String> = members.iter().map(u64::to_string).collect();
+            let edges = members.len() - 1;
+            clusters += &format!("kept {id}: {}, {edges} edges\n", members.join(" "));
+        }
+        let kept = text.lines().filter(|line| line.starts_with("kept "));
+        let kept: String = kept.map(|line| line.to_owned() + "\n").collect();
+        assert_eq!(clusters, kept, "{}", path.display());
+        with_clusters += u8::from(!kept.is_empty());
         let mut weights = String::new();
         if let Some((documents, counts)) = &store.weights {
             weights += &format!("weights of {documents} documents\n");
@@ -48,4 +58,5 @@ fn golden_stores_follow_the_specification() {
         stores += 1;
     }
     assert!(stores >= 16, "only {stores} stores were found");
+    assert!(with_clusters >= 2, "only {with_clusters} have clusters");
 }
