@@ -3,9 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use resemblance::{Document, DocumentId, Signature, Snapshot, Store};
+use resemblance::schema::ClusterBounds;
+use resemblance::{Document, DocumentId, MinHash, Schema, Signature, Snapshot, Store, Text};
 
-use crate::common::{Place, check_clean, sealing_after};
+use crate::common::oracle::components;
+use crate::common::{Place, Random, check_clean, sealing_after};
 use crate::evaluation::corpus::{Corpus, Places, say};
 use crate::evaluation::default_schema;
 
@@ -89,6 +91,72 @@ fn insert(store: &Store, signatures: &[Signature]) -> Near {
     }
     transaction.commit().unwrap();
     found
+}
+
+/// The clusters that a store keeps while the documents of a corpus come and go in random order are those
+/// that a join finds, and those of the truth.
+#[test]
+fn kept_clusters_of_texts_are_those_of_a_join_and_of_the_truth() {
+    for (name, seed) in [("articles2500", 1), ("versions", 2), ("debian-docs", 3)] {
+        let Some(corpus) = Corpus::read(name) else {
+            return;
+        };
+        // The bands miss a pair with a probability of less than 1e-7.
+        let minhash = MinHash::new(128).threshold(THRESHOLD).banding(32, 4);
+        let builder = Schema::builder().text(Text::words(5)).minhash(minhash);
+        let builder = builder.exact().clusters(ClusterBounds::default());
+        let schema = builder.build().unwrap();
+        let sketch = |text: &String| schema.sketcher().text(text).unwrap();
+        let signatures: Vec<Signature> = corpus.texts.iter().map(sketch).collect();
+        let place = Place::new();
+        let store = sealing_after(700).create(place.store(), schema).unwrap();
+        let mut numbers = BTreeMap::new();
+        let (mut random, mut waiting) = (Random(seed), (0..signatures.len()).collect::<Vec<_>>());
+        while !waiting.is_empty() {
+            let mut transaction = store.begin_write().unwrap();
+            for _ in 0..400.min(waiting.len()) {
+                let number = waiting.swap_remove(random.below(waiting.len() as u64) as usize);
+                let document = Document::without_key();
+                let id = transaction.insert(document, &signatures[number]).unwrap();
+                numbers.insert(id.get(), number as u64);
+                if random.below(3) == 0 {
+                    let gone = random.below(id.get() + 1);
+                    let is_gone = transaction.remove_id(DocumentId::new(gone)).unwrap();
+                    assert_eq!(is_gone, numbers.remove(&gone).is_some());
+                }
+            }
+            transaction.commit().unwrap();
+        }
+        let snapshot = store.snapshot().unwrap();
+        let joined: Vec<_> = snapshot.clusters().threads(2).run().unwrap().collect();
+        let mut members = Vec::new();
+        for (id, documents) in snapshot.largest_clusters(usize::MAX).unwrap() {
+            members.extend((documents > 1).then(|| snapshot.members(id).unwrap()));
+        }
+        members.sort_unstable();
+        assert_eq!(members, joined, "{name}");
+        let left: BTreeSet<u64> = numbers.values().copied().collect();
+        let mut near = Vec::new();
+        for ((a, b), truth) in &corpus.truth {
+            let (a, b) = (*a as u64, *b as u64);
+            if *truth >= THRESHOLD && left.contains(&a) && left.contains(&b) {
+                near.push((a, b));
+            }
+        }
+        let of = |members: &Vec<DocumentId>| -> BTreeSet<u64> {
+            members.iter().map(|id| numbers[&id.get()]).collect()
+        };
+        let kept: BTreeSet<BTreeSet<u64>> = members.iter().map(of).collect();
+        let components = components(&near).into_iter().map(BTreeSet::from_iter);
+        let expected: BTreeSet<BTreeSet<u64>> = components.collect();
+        assert_eq!(kept, expected, "{name}");
+        let (clusters, left) = (kept.len(), left.len());
+        say(&format!(
+            "{name}: {clusters} clusters of the {left} documents that are left"
+        ));
+        drop((snapshot, store));
+        check_clean(&place.store());
+    }
 }
 
 #[test]
