@@ -220,6 +220,59 @@ fn queries_from_a_pipe_are_answered_while_it_pauses() {
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 
+/// A follower of changes sees those that other processes commit, until it is interrupted.
+#[test]
+fn changes_of_other_processes_are_followed() {
+    let folder = Folder::new();
+    folder.run("create a.rsm --clusters").expect(0);
+    folder.write("c.jsonl", line("a", &text(1)) + &line("b", &text(1)));
+    folder.run("add a.rsm c.jsonl").expect(0);
+    let mut command = folder.command("changes a.rsm --follow=0.05 --no-header --format tsv");
+    let mut child = command.spawn().unwrap();
+    let mut changes = BufReader::new(child.stdout.take().unwrap());
+    let mut next = || {
+        let mut change = String::new();
+        assert!(changes.read_line(&mut change).unwrap() > 0);
+        change
+    };
+    assert_eq!(next(), "1\t1\t0\tjoined\t\tb\n");
+    assert_eq!(next(), "2\t1\t0\tjoined\t\ta\n");
+    // One writer stays, and others come and go.
+    let mut writer = folder.command("add a.rsm - --commit-interval 0.05");
+    let mut writer = writer.stdin(Stdio::piped()).spawn().unwrap();
+    let mut stdin = writer.stdin.take().unwrap();
+    for position in 3..8 {
+        let key = format!("key {position}");
+        stdin.write_all(line(&key, &text(1)).as_bytes()).unwrap();
+        let change = next();
+        let (before, after) = change.split_once("\t0\tjoined\t\t").unwrap();
+        assert!(before.starts_with(&format!("{position}\t")), "{change}");
+        assert_eq!(after, format!("{key}\n"));
+    }
+    drop(stdin);
+    assert_eq!(writer.wait().unwrap().code(), Some(0));
+    folder.run("remove a.rsm a").expect(0);
+    assert!(next().ends_with("\t0\tleft\t\t\\#0\n"));
+    send("-INT", &child);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    // Another follower continues there, and then with changes in the feed that a rebanding has begun.
+    let mut command = folder.command("changes a.rsm --since 7 --limit 1 --follow --no-header");
+    assert_eq!(ran(command.output().unwrap()).expect(0).lines().len(), 1);
+    folder.run("reband a.rsm --threshold 0.9").expect(0);
+    folder
+        .run("changes a.rsm --since 8 --follow")
+        .expect(2)
+        .says(&["--since: found 8, expected", "read all clusters again"]);
+    let mut command = folder.command("changes a.rsm --all --follow --no-header --format tsv");
+    let mut child = command.spawn().unwrap();
+    let mut changes = BufReader::new(child.stdout.take().unwrap());
+    for _ in 0..6 {
+        assert!(changes.read_line(&mut String::new()).unwrap() > 0);
+    }
+    send("-TERM", &child);
+    assert_eq!(child.wait().unwrap().code(), Some(143));
+}
+
 #[test]
 fn killed_add_leaves_a_store_that_opens() {
     let folder = Folder::new();
