@@ -14,10 +14,15 @@ const TOP: usize = 40;
 
 const STYLE: &str = "
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; color: #1b1e23; background: #fbfbf9 }
-svg { max-width: 100%; height: auto } text { font-size: 13px; fill: #4a5058 } .lane { stroke: #c9ced6; stroke-width: 2 }
-.dot { fill: #2f6fb5 } .gone { fill: #fbfbf9; stroke: #b5482f; stroke-width: 2 } path { fill: none; stroke-width: 2.5 }
-.united { stroke: #2f6fb5 } .split { stroke: #b5482f; stroke-dasharray: 5 4 } small { color: #6a7078 }
+svg { max-width: 100%; height: auto } small { color: #6a7078 }
 article { margin: .6rem 0; padding-left: .8rem; border-left: 3px solid #c9ced6 } h2 { margin: 2rem 0 .5rem }
+";
+
+/// The style of the picture, which some engines apply only if it is inside.
+const PICTURE_STYLE: &str = "
+text { font: 13px system-ui, sans-serif; fill: #4a5058 } .lane { stroke: #c9ced6; stroke-width: 2 }
+.dot { fill: #2f6fb5 } .gone { fill: #fbfbf9; stroke: #b5482f; stroke-width: 2 } path { fill: none; stroke-width: 2.5 }
+.united { stroke: #2f6fb5 } .split { stroke: #b5482f; stroke-dasharray: 5 4 }
 ";
 
 pub(crate) fn draw(history: &History) -> String {
@@ -85,7 +90,8 @@ fn picture(history: &History) -> String {
         .unwrap_or(1);
     let (width, height) = (LEFT + last_day * DAY, TOP + lanes.len() * LANE);
     let mut svg = format!(
-        "<svg viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"Stories over the days\">"
+        "<svg viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"Stories over the days\">\
+         <style>{PICTURE_STYLE}</style>"
     );
     for day in 1..=last_day {
         let _ = write!(
