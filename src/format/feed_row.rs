@@ -67,19 +67,13 @@ pub(crate) fn decode_feed(first: u64, row: &[u8]) -> Result<Vec<ClusterChange>> 
         while !bytes.is_empty() {
             let [kind] = take(bytes)?;
             let cluster = ClusterId::new(varint(bytes)?);
+            let number = if kind == ENDED { 0 } else { varint(bytes)? };
+            let (document, other) = (DocumentId::new(number), ClusterId::new(number));
             let event = match kind {
-                JOINED => ClusterEvent::Joined {
-                    document: DocumentId::new(varint(bytes)?),
-                },
-                LEFT => ClusterEvent::Left {
-                    document: DocumentId::new(varint(bytes)?),
-                },
-                UNITED => ClusterEvent::United {
-                    into: ClusterId::new(varint(bytes)?),
-                },
-                SPLIT_FROM => ClusterEvent::SplitFrom {
-                    from: ClusterId::new(varint(bytes)?),
-                },
+                JOINED => ClusterEvent::Joined { document },
+                LEFT => ClusterEvent::Left { document },
+                UNITED => ClusterEvent::United { into: other },
+                SPLIT_FROM => ClusterEvent::SplitFrom { from: other },
                 ENDED => ClusterEvent::Ended,
                 _ => return None,
             };

@@ -5,7 +5,7 @@ use std::fmt::{self, Write as _};
 
 use itertools::Itertools as _;
 use resemblance::exact::SharedPassage;
-use resemblance::{Fingerprint, Overlap, Schema};
+use resemblance::{DocumentId, Fingerprint, Overlap, Schema};
 
 use super::escape;
 use crate::failure::Result;
@@ -112,7 +112,12 @@ fn shown(value: Option<impl fmt::Display>) -> String {
     value.map_or_else(String::new, |value| value.to_string())
 }
 
-impl Value<'_> {
+impl<'a> Value<'a> {
+    /// Returns a stored document and its key, if it has one.
+    pub(crate) fn document(id: DocumentId, key: Option<&'a [u8]>) -> Self {
+        Self::Document { id: id.get(), key }
+    }
+
     pub(super) fn is_number(&self) -> bool {
         matches!(
             self,

@@ -153,10 +153,7 @@ impl Printer<'_> {
             Value::Position(other.and_then(|id| usize::try_from(id.get()).ok())),
             match document {
                 None => Value::OptionalText(None),
-                Some(id) => Value::Document {
-                    id: id.get(),
-                    key: key.as_deref(),
-                },
+                Some(id) => Value::document(id, key.as_deref()),
             },
         ])
     }

@@ -389,10 +389,7 @@ impl Comparison<'_> {
             (Some(overlap), _) => {
                 let id = overlap.id();
                 row.extend([
-                    Value::Document {
-                        id: id.get(),
-                        key: overlap.key(),
-                    },
+                    Value::document(id, overlap.key()),
                     Value::Similarity(Some(overlap.document_share())),
                     Value::Count(overlap.shared_hashes().into()),
                     Value::Count(longest_run(overlap)?),
@@ -403,10 +400,7 @@ impl Comparison<'_> {
             (None, Some((number, span))) => {
                 let WholeTest { id, bytes } = *at(&tests.wholes, *number)?;
                 row.extend([
-                    Value::Document {
-                        id: id.get(),
-                        key: Some(&tests.item(id)?.key),
-                    },
+                    Value::document(id, Some(&tests.item(id)?.key)),
                     Value::Similarity(Some(1.0)),
                     Value::OptionalText(None),
                     Value::OptionalText(None),

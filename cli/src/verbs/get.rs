@@ -63,10 +63,7 @@ pub(crate) fn get(context: &Context, arguments: &GetArguments) -> Result<Outcome
     let mut results = Results::new(arguments.format.layout(), columns)?;
     let signature = record.signature();
     results.row(&[
-        Value::Document {
-            id: record.id().get(),
-            key: record.key(),
-        },
+        Value::document(record.id(), record.key()),
         Value::Stamp(record.stamp()),
         match signature.bottom_k() {
             Some(hashes) => Value::Hashes(hashes),

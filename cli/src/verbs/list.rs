@@ -57,10 +57,7 @@ pub(crate) fn list(context: &Context, arguments: &ListArguments) -> Result<Outco
         let record = record?;
         // The last two have columns only if they were requested.
         results.row(&[
-            Value::Document {
-                id: record.id().get(),
-                key: record.key(),
-            },
+            Value::document(record.id(), record.key()),
             Value::Stamp(record.stamp()),
             Value::Bytes(record.payload()),
             Value::OptionalText(std::str::from_utf8(record.payload()).ok()),

@@ -366,10 +366,7 @@ fn match_values<'a>(
     found: &'a Match,
     is_exact: bool,
 ) -> Vec<Value<'a>> {
-    let document = Value::Document {
-        id: found.id().get(),
-        key: found.key(),
-    };
+    let document = Value::document(found.id(), found.key());
     let mut values: Vec<Value<'_>> = query.map(Value::Key).into_iter().collect();
     values.extend([
         document,

@@ -340,10 +340,7 @@ fn object(store: &Store, stats: &Stats) -> serde_json::Value {
 /// `key_hex`.
 fn bucket_object(bucket: &BucketStats) -> serde_json::Value {
     let samples = bucket.samples.iter().map(|sample| {
-        let document = Value::Document {
-            id: sample.id.get(),
-            key: sample.key.as_deref(),
-        };
+        let document = Value::document(sample.id, sample.key.as_deref());
         document.json_fields("key").collect::<Map<_, _>>()
     });
     json!({

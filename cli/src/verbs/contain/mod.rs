@@ -299,10 +299,7 @@ impl PassagePlaces {
 fn row<'v>(query: &'v [u8], overlap: &'v Overlap) -> Result<[Value<'v>; 6]> {
     Ok([
         Value::Key(query),
-        Value::Document {
-            id: overlap.id().get(),
-            key: overlap.key(),
-        },
+        Value::document(overlap.id(), overlap.key()),
         Value::Similarity(Some(overlap.query_share())),
         Value::Similarity(Some(overlap.document_share())),
         Value::Count(overlap.shared_hashes().into()),
