@@ -679,8 +679,8 @@ impl Snapshot {
     }
 
     /// Returns the member that represents a cluster, by its id or a former one; `None` if it has no
-    /// members. Of equal ones it is the first. For another rule, such as a number in the payload,
-    /// compare the [members](Self::members).
+    /// members. Of equal ones it is the first. `RepresentativeRule` of `resemblance-corpus` also
+    /// compares a number in JSON payloads; for another rule compare the [members](Self::members).
     ///
     /// ```
     /// # use resemblance::{MinHash, Representative, Schema, Store, Text, schema::ClusterBounds};

@@ -3,22 +3,16 @@
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use resemblance::{ClusterEvent, ClusterId, Error, Representative, Snapshot};
+use resemblance::{ClusterEvent, ClusterId, Error, Snapshot};
+use resemblance_corpus::RepresentativeRule;
 
 use crate::answers::Record;
+use crate::errors::invalid;
 use crate::joins::{Cluster, Pair};
 use crate::keys::Key;
 use crate::lease::{Held, Lease};
-use crate::python::choice;
 use crate::reads::Reads;
 use crate::waiting::{Home, released};
-
-const RULES: [(&str, Representative); 4] = [
-    ("first", Representative::First),
-    ("latest", Representative::Latest),
-    ("longest", Representative::Longest),
-    ("medoid", Representative::Medoid),
-];
 
 #[pymethods]
 impl Reads {
@@ -85,14 +79,18 @@ impl Reads {
     }
 
     /// Returns the member that represents a cluster, or `None` if it has no members. `rule` is `"first"`
-    /// (inserted first), `"latest"` (by stamp), `"longest"` (the most features, in a store that keeps them) or
-    /// `"medoid"` (nearest to the others; of many members only 64 are compared).
+    /// (inserted first), `"latest"` (by stamp), `"longest"` (the most features, in a store that keeps them),
+    /// `"medoid"` (nearest to the others; of many members only 64 are compared), or the greatest or least number in a
+    /// field of the payload: `"quality:max"`, `"meta.price:min"`. Payloads must then be JSON objects, or empty.
     #[pyo3(signature = (cluster, rule="first"))]
     fn representative(&self, py: Python<'_>, cluster: u64, rule: &str) -> PyResult<Option<Record>> {
-        let rule = choice(py, "rule", rule, &RULES)?;
+        let rule: RepresentativeRule = rule.parse().map_err(|expected: String| {
+            let expected = expected.trim_start_matches("expected ");
+            invalid(py, "rule", format!("{rule:?}"), expected)
+        })?;
         let snapshot = self.snapshot(py)?;
         let found = released(py, || {
-            let found = snapshot.representative(ClusterId::new(cluster), rule)?;
+            let found = rule.find(&snapshot, ClusterId::new(cluster))?;
             found.map_or(Ok(None), |id| snapshot.get_id(id))
         })?;
         let record = found.map(|record| Record::new(py, &record, &self.schema));

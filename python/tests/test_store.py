@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import io
+import json
 import pickle
 import random
 import re
@@ -80,9 +81,22 @@ def test_clusters_change(tmp_path: Path) -> None:
             store.cluster_changes(8)
         assert store.clusters_since(ord("y")) == [(1, 2, 1, ord("y"))]
         for rule, key in [("first", "x"), ("latest", "y"), ("longest", "x"), ("medoid", "x")]:
-            record = store.representative(1, rule)  # type: ignore[arg-type]
+            record = store.representative(1, rule)
             assert record is not None and record.key == key
         assert store.representative(0) is None
+        numbers = {"x": None, "y": None, "z1": 3, "z2": -4.5, "z3": 10**30, "z4": 10**30 + 1}
+        for key, number in list(numbers.items())[2:]:
+            store.insert(key, other, payload=json.dumps({"meta": {"price": number}}).encode())
+        for rule, best in [("meta.price:max", "z4"), ("meta.price:min", "z2"), ("none:max", "x")]:
+            record = store.representative(1, rule)
+            assert record is not None and record.key == best
+        with pytest.raises(rs.InvalidParameterError, match='rule: found "best", expected first, latest, .* :max'):
+            store.representative(1, "best")
+        store.insert("z5", other, payload=b"[1]")
+        with pytest.raises(rs.InvalidParameterError, match="that of document 8 has a fault: not a JSON object"):
+            store.representative(1, "meta.price:max")
+        for key in list(numbers)[2:] + ["z5"]:
+            store.remove(key)
         assert [(it.key_a, it.key_b, it.similarity) for it in store.cluster_edges(1)] == [("x", "y", 1.0)]
         assert store.cluster_path("y", "x") == store.cluster_edges(1)
         assert store.cluster_path("x", "z") is None and store.suspicious_clusters() == []

@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
 use resemblance_corpus::dedup::Preference;
-use resemblance_corpus::{Corpus, CorpusDocument, FieldPath};
+use resemblance_corpus::{Corpus, CorpusDocument, ScoreRule};
 
 /// The argument of `--keep`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,11 +16,7 @@ pub(crate) enum KeepRule {
     First,
     Last,
     Longest,
-    /// The one with the greatest number in a field, or with the least one.
-    Field {
-        path: FieldPath,
-        is_highest: bool,
-    },
+    Score(ScoreRule),
 }
 
 impl FromStr for KeepRule {
@@ -31,18 +27,9 @@ impl FromStr for KeepRule {
             "first" => Self::First,
             "last" => Self::Last,
             "longest" => Self::Longest,
-            _ => {
-                let field = rule
-                    .rsplit_once(':')
-                    .filter(|(_, which)| ["max", "min"].contains(which));
-                let (path, which) = field.ok_or(
-                    "expected first, last, longest, or a field with :max or :min, such as quality:max",
-                )?;
-                Self::Field {
-                    path: path.parse()?,
-                    is_highest: which == "max",
-                }
-            }
+            _ => Self::Score(rule.parse::<ScoreRule>().map_err(|_| {
+                "expected first, last, longest, or a field with :max or :min, such as quality:max"
+            })?),
         })
     }
 }
@@ -53,10 +40,7 @@ impl fmt::Display for KeepRule {
             Self::First => f.write_str("first"),
             Self::Last => f.write_str("last"),
             Self::Longest => f.write_str("longest"),
-            Self::Field { path, is_highest } => {
-                let which = if *is_highest { "max" } else { "min" };
-                write!(f, "{}:{which}", path.name())
-            }
+            Self::Score(rule) => rule.fmt(f),
         }
     }
 }
@@ -64,21 +48,21 @@ impl fmt::Display for KeepRule {
 impl KeepRule {
     /// Asks the corpus for the values that the rule needs.
     pub(crate) fn apply(&self, corpus: &mut Corpus) {
-        if let Self::Field { path, .. } = self {
-            corpus.settings.score_field = Some(path.clone());
+        if let Self::Score(rule) = self {
+            corpus.settings.score_field = Some(rule.field.clone());
         }
     }
 
     /// Returns true if documents have scores.
     pub(crate) fn has_scores(&self) -> bool {
-        matches!(self, Self::Longest | Self::Field { .. })
+        matches!(self, Self::Longest | Self::Score(_))
     }
 
     /// Returns a text that names everything scores depend on.
     pub(crate) fn scoring(&self) -> String {
         match self {
             Self::First | Self::Last => String::new(),
-            Self::Longest | Self::Field { .. } => format!("{self:?}"),
+            Self::Longest | Self::Score(_) => format!("{self:?}"),
         }
     }
 
@@ -88,14 +72,7 @@ impl KeepRule {
         match self {
             Self::First | Self::Last => None,
             Self::Longest => Some([document.content.length() as f64, 0.0]),
-            Self::Field { is_highest, .. } => {
-                let parts = document.score?;
-                Some(if *is_highest {
-                    parts
-                } else {
-                    parts.map(|part| -part)
-                })
-            }
+            Self::Score(rule) => Some(rule.score(document.score?)),
         }
     }
 
@@ -105,7 +82,7 @@ impl KeepRule {
         match self {
             Self::First => Preference::Earliest,
             Self::Last => Preference::Latest,
-            Self::Longest | Self::Field { .. } => Preference::Highest(ranks(scores)),
+            Self::Longest | Self::Score(_) => Preference::Highest(ranks(scores)),
         }
     }
 }
@@ -196,9 +173,9 @@ mod tests {
 
     #[test]
     fn keep_rule_parses_words_and_fields() {
-        let field = |path: &str, is_highest| KeepRule::Field {
-            path: path.parse().unwrap(),
-            is_highest,
+        let field = |path: &str, is_highest| {
+            let field = path.parse().unwrap();
+            KeepRule::Score(ScoreRule { field, is_highest })
         };
         for (rule, expected) in [
             ("first", KeepRule::First),

@@ -3,9 +3,10 @@
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
-use clap::{ArgGroup, Args, ValueEnum};
+use clap::{ArgGroup, Args};
 use resemblance::invariant::OrBug;
-use resemblance::{ClusterId, DocumentId, Pair, Representative, Snapshot};
+use resemblance::{ClusterId, DocumentId, Pair, Snapshot};
+use resemblance_corpus::RepresentativeRule;
 
 use crate::failure::{Outcome, Result};
 use crate::options::{FormatOptions, parse_age, parse_key, similarity_name};
@@ -27,7 +28,7 @@ Examples:
   resemblance cluster news.rsm https://example.org/story --why https://example.net/report
   resemblance cluster news.rsm --id 4711 --format jsonl
   resemblance cluster news.rsm --largest 20
-  resemblance cluster news.rsm --newer-than 1d --representative first"
+  resemblance cluster news.rsm --newer-than 1d --representative quality:max"
 )]
 pub(crate) struct ClusterArguments {
     /// The store
@@ -45,9 +46,13 @@ pub(crate) struct ClusterArguments {
     /// 2026-01-31T08:00:00Z, the one with the latest stamp first. Reads the rows of all documents
     #[arg(long, value_name = "AGE|STAMP", group = "which", value_parser = parse_age)]
     newer_than: Option<u64>,
-    /// Show only the member that represents each cluster by this rule
+    /// Show only the member that represents each cluster: the first inserted, the one with the latest stamp, the
+    /// longest (with the most features, in an exact store or one with shared passages), the medoid (nearest to the
+    /// others; of a large cluster 64 members are compared), or the one with the greatest or least number in a field of
+    /// its payload, such as quality:max or price:min. Payloads must then be JSON objects; members without that number
+    /// come last. Among equals the earlier one is shown
     #[arg(long, value_name = "RULE", conflicts_with_all = ["why", "edges"])]
-    representative: Option<Rule>,
+    representative: Option<RepresentativeRule>,
     /// Show why the document and the one with this key are in one cluster: the near pairs that lead from one to the
     /// other
     #[arg(long, value_name = "KEY", requires = "key")]
@@ -62,38 +67,10 @@ pub(crate) struct ClusterArguments {
     format: FormatOptions,
 }
 
-/// Names of the rules by which a member represents its cluster.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Rule {
-    /// Inserted first
-    First,
-    /// With the latest stamp
-    Latest,
-    /// With the most features, in an exact store or one with shared passages
-    Longest,
-    /// Nearest to the others. Of a large cluster 64 members are compared
-    Medoid,
-}
-
-impl Rule {
-    fn of(self, snapshot: &Snapshot, cluster: ClusterId) -> Result<Option<DocumentId>> {
-        let rule = match self {
-            Self::First => Representative::First,
-            Self::Latest => Representative::Latest,
-            Self::Longest => Representative::Longest,
-            Self::Medoid => Representative::Medoid,
-        };
-        Ok(snapshot.representative(cluster, rule)?)
-    }
-}
-
 pub(crate) fn cluster(context: &Context, arguments: &ClusterArguments) -> Result<Outcome> {
     let snapshot = open_with_clusters(context, &arguments.store)?.snapshot()?;
-    if let Some(count) = arguments.largest {
-        return list_largest(&snapshot, count, arguments);
-    }
-    if let Some(stamp) = arguments.newer_than {
-        return list_grown(&snapshot, stamp, arguments);
+    if arguments.largest.is_some() || arguments.newer_than.is_some() {
+        return list_clusters(&snapshot, arguments);
     }
     let find = |key: &OsStr| -> Result<Option<DocumentId>> {
         let key = parse_key(key, arguments.escaped)?;
@@ -126,8 +103,8 @@ pub(crate) fn cluster(context: &Context, arguments: &ClusterArguments) -> Result
             &arguments.format,
         );
     }
-    let members = match (cluster, arguments.representative) {
-        (Some(id), Some(rule)) => rule.of(&snapshot, id)?.into_iter().collect(),
+    let members = match (cluster, &arguments.representative) {
+        (Some(id), Some(rule)) => rule.find(&snapshot, id)?.into_iter().collect(),
         (Some(id), None) => snapshot.members(id)?,
         (None, _) => Vec::new(),
     };
@@ -163,10 +140,7 @@ fn list_members(
         let id = now.or_bug("a member of a cluster that is in none")?;
         results.row(&[
             Value::Stamp(id.get()),
-            Value::Document {
-                id: member.get(),
-                key: snapshot.key(*member)?.as_deref(),
-            },
+            Value::document(*member, snapshot.key(*member)?.as_deref()),
         ])?;
     }
     results.finish()
@@ -183,14 +157,8 @@ fn show_edges(snapshot: &Snapshot, edges: Vec<Pair>, format: &FormatOptions) -> 
     for edge in edges {
         let (key_a, key_b) = (snapshot.key(edge.a)?, snapshot.key(edge.b)?);
         results.row(&[
-            Value::Document {
-                id: edge.a.get(),
-                key: key_a.as_deref(),
-            },
-            Value::Document {
-                id: edge.b.get(),
-                key: key_b.as_deref(),
-            },
+            Value::document(edge.a, key_a.as_deref()),
+            Value::document(edge.b, key_b.as_deref()),
             Value::Similarity(edge.similarity),
             Value::Distance(edge.distance),
         ])?;
@@ -221,40 +189,27 @@ fn show_path(
     show_edges(snapshot, path, format)
 }
 
-fn list_largest(
-    snapshot: &Snapshot,
-    count: usize,
-    arguments: &ClusterArguments,
-) -> Result<Outcome> {
-    let largest = snapshot.largest_clusters(count)?.into_iter();
-    let rows = largest.map(|(cluster, documents)| (cluster, vec![Value::Count(documents)]));
-    list(snapshot, &["documents"], rows.collect(), arguments)
-}
-
-fn list_grown(snapshot: &Snapshot, stamp: u64, arguments: &ClusterArguments) -> Result<Outcome> {
-    let grown = snapshot.clusters_since(stamp, usize::MAX)?.into_iter();
-    let rows = grown.map(|it| {
-        let counts = [it.documents, it.new_documents].map(Value::Count);
-        (
-            it.cluster,
-            [&counts[..], &[Value::Stamp(it.latest)]].concat(),
-        )
-    });
-    let names = ["documents", "new_documents", "latest"];
-    list(snapshot, &names, rows.collect(), arguments)
-}
-
 /// Lists clusters with some numbers about each, and the documents that represent them if that is wanted.
-fn list(
-    snapshot: &Snapshot,
-    names: &[&'static str],
-    rows: Vec<(ClusterId, Vec<Value<'_>>)>,
-    arguments: &ClusterArguments,
-) -> Result<Outcome> {
+fn list_clusters(snapshot: &Snapshot, arguments: &ClusterArguments) -> Result<Outcome> {
+    let (names, rows): (&[_], Vec<_>) = if let Some(stamp) = arguments.newer_than {
+        let grown = snapshot.clusters_since(stamp, usize::MAX)?.into_iter();
+        let rows = grown.map(|it| {
+            let [documents, new_documents] = [it.documents, it.new_documents].map(Value::Count);
+            let numbers = vec![documents, new_documents, Value::Stamp(it.latest)];
+            (it.cluster, numbers)
+        });
+        (&["documents", "new_documents", "latest"], rows.collect())
+    } else {
+        let count = arguments.largest.unwrap_or(0);
+        let largest = snapshot.largest_clusters(count)?.into_iter();
+        let rows = largest.map(|(cluster, documents)| (cluster, vec![Value::Count(documents)]));
+        (&["documents"], rows.collect())
+    };
     let mut columns = vec![Column::of("cluster", ColumnKind::Count)];
     columns.extend(names.iter().map(|name| Column::of(name, ColumnKind::Count)));
     let key = arguments
         .representative
+        .as_ref()
         .map(|_| Column::of("key", ColumnKind::Document));
     columns.extend(key);
     let mut results = Results::new(arguments.format.layout(), columns)?;
@@ -262,15 +217,12 @@ fn list(
     for (cluster, numbers) in rows {
         let mut row = vec![Value::Stamp(cluster.get())];
         row.extend(numbers);
-        let found = match arguments.representative {
-            Some(rule) => rule.of(snapshot, cluster)?,
+        let found = match &arguments.representative {
+            Some(rule) => rule.find(snapshot, cluster)?,
             None => None,
         };
         let key = found.map_or(Ok(None), |id| snapshot.key(id))?;
-        row.extend(found.map(|id| Value::Document {
-            id: id.get(),
-            key: key.as_deref(),
-        }));
+        row.extend(found.map(|id| Value::document(id, key.as_deref())));
         results.row(&row)?;
     }
     results.finish()?;

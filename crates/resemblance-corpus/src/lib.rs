@@ -34,6 +34,7 @@ mod remote;
 #[cfg(test)]
 #[path = "../../../tests/common/sample.rs"]
 mod sample;
+mod score;
 mod separated;
 mod settings;
 mod source;
@@ -69,6 +70,7 @@ pub use reader::CorpusRecords;
 pub use record::{CorpusDocument, CorpusRecord, ReadTotals, SourceTotals};
 #[cfg(feature = "remote")]
 pub use remote::RemoteObject;
+pub use score::{RepresentativeRule, ScoreRule};
 pub use separated::ColumnNames;
 pub use settings::{CorpusSettings, IdRule, SourceKind};
 pub use source::{CorpusSource, SourceOrigin};

@@ -15,6 +15,7 @@ use super::content::{self, CONTENT_FIELDS, Content};
 use super::fields::{self, FieldPath};
 use super::form;
 use super::record::CorpusDocument;
+use super::score;
 use super::settings::{CorpusSettings, IdRule};
 
 /// Returns the document of a line, with or without its line end. `make_key` provides a key if the
@@ -80,25 +81,11 @@ pub(crate) fn parse<'a, 'k: 'a>(
         payload,
         position,
         score: match (score_field, given(score_field)) {
-            (Some(path), Some(value)) => parse_score(path, value)?,
+            (Some(path), Some(value)) => score::number_in(path, value)?,
             _ => None,
         },
         is_emptied: false,
     })
-}
-
-/// Parses a number. Returns `None` for null.
-fn parse_score(path: &FieldPath, value: &RawValue) -> Result<Option<[f64; 2]>, BadDocument> {
-    // The remainder after rounding an integer is small.
-    let rest = |rounded: f64| match value.get().parse::<i128>() {
-        Ok(whole) => whole.saturating_sub(rounded as i128) as f64,
-        Err(_) => 0.0,
-    };
-    match (fields::kind(value), value.get().parse()) {
-        ("null", _) => Ok(None),
-        ("a number", Ok(score)) => Ok(Some([score, rest(score)])),
-        (found, _) => Err(BadDocument::field(path.name(), found, "a number")),
-    }
 }
 
 /// Returns the parser's message without its line number, which is always 1.
