@@ -300,6 +300,39 @@ def test_a_real_corpus(spark: SparkSession, tmp_path: Path) -> None:
     check_files(spark, file, tmp_path, 0.5, 5)
 
 
+def test_kept_clusters_of_a_real_corpus_are_those_of_spark(spark: SparkSession, tmp_path: Path) -> None:
+    """Documents enter a store in random order, and some leave it."""
+    data = os.environ.get("RESEMBLANCE_DATA")
+    if data is None:
+        pytest.skip("RESEMBLANCE_DATA names no corpora: a real corpus is not compared")
+    with gzip.open(Path(data) / "versions" / "docs.jsonl.gz", "rt", encoding="utf-8") as source:
+        documents = [json.loads(line)["text"] for line, _ in zip(source, range(240))]
+    recipe: dict[str, Any] = {"text": rs.Text.words(5), "minhash": rs.MinHash(128, threshold=0.5)}
+    order, chance = list(range(len(documents))), random.Random(48)
+    chance.shuffle(order)
+    left: list[int] = []
+    with rs.Store.create(tmp_path / "kept.rsm", rs.Schema(exact=True, clusters=True, **recipe)) as store:
+        for number in order:
+            store.insert(str(number), documents[number])
+            left.append(number)
+            if chance.random() < 0.3:
+                store.remove(str(left.pop(chance.randrange(len(left)))))
+        kept = {frozenset(store.members(id).keys) for id, size in store.largest_clusters(1_000) if size > 1}
+        assert kept == {frozenset(cluster.keys) for cluster in store.clusters()} and len(kept) > 9
+    left.sort()
+    schema = rs.Schema(**recipe)
+    batch = rs.clusters([documents[number] for number in left], schema)
+    assert kept == {frozenset(str(left[n]) for n in cluster.ids) for cluster in batch}
+    rows = spark.createDataFrame(
+        [(number, str(number), documents[number]) for number in left], "ordinal long, key string, text string"
+    )
+    found: dict[str, set[str | None]] = {}
+    for line in lines(rss.clusters(rows, schema, work=str(tmp_path / "work"), key="key")):
+        cluster, key = line.split("\t")
+        found.setdefault(cluster, set()).add(key)
+    assert kept == {frozenset(keys) for keys in found.values()}
+
+
 def check_files(spark: SparkSession, file: Path, folder: Path, threshold: float, words: int) -> None:
     """Compares each file with that of the tool."""
     schema = rs.Schema(text=rs.Text.words(words), minhash=rs.MinHash(128, threshold=threshold))
