@@ -242,8 +242,9 @@ impl KeptVector {
                 components
             }
         };
-        let is_finite = components.iter().all(|it| it.is_finite());
-        is_finite.then(|| DenseVector::new(components))
+        let is_kept = |it: &f32| it.is_finite() && it.to_bits() != NEGATIVE_ZERO;
+        let is_valid = components.iter().all(is_kept);
+        is_valid.then(|| DenseVector::new(components))
     }
 }
 
@@ -256,6 +257,9 @@ impl fmt::Display for KeptVector {
         })
     }
 }
+
+/// The bits of the number that no component is.
+const NEGATIVE_ZERO: u32 = 0x8000_0000;
 
 /// The exponent of the least power of two that is a component.
 const MIN_EXPONENT: i16 = -149;
