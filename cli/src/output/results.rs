@@ -75,7 +75,10 @@ impl Layout {
             Some(SourceKind::Lines) => Format::Jsonl,
             Some(SourceKind::Csv) => Format::Csv,
             Some(SourceKind::Parquet) => Format::Parquet,
-            Some(kind @ (SourceKind::Arrow | SourceKind::Sqlite | SourceKind::Warc)) => {
+            Some(
+                kind
+                @ (SourceKind::Arrow | SourceKind::Sqlite | SourceKind::Warc | SourceKind::Npy),
+            ) => {
                 return Err(Failure::usage(format!(
                     "{} has the name of {}, in which results cannot be written",
                     path.display(),

@@ -18,6 +18,7 @@ pub(crate) fn utf8(bytes: &[u8]) -> Result<&str, BadDocument> {
 /// Returns the fields that the settings request.
 pub(crate) fn paths(settings: &CorpusSettings) -> Few<&str> {
     let others = [
+        settings.vectors().map(|(path, _)| path),
         settings.id.field(),
         settings.stamp_field.as_ref(),
         settings.payload_field.as_ref(),
@@ -34,8 +35,8 @@ pub(crate) fn paths(settings: &CorpusSettings) -> Few<&str> {
 /// The maximum number of columns that a message names.
 const MAX_NAMED: usize = 40;
 
-/// Checks that a table with these columns has a text, or a column that replaces it, and every
-/// column that the options require. A nested column is named with dots: `meta.text`.
+/// Checks that a table with these columns has a text or a column that replaces it, a vector if the
+/// schema has vectors, and every column that the options require. A nested column is named with dots: `meta.text`.
 pub(crate) fn must_be_there(
     names: &[String],
     settings: &CorpusSettings,
@@ -43,7 +44,10 @@ pub(crate) fn must_be_there(
     let is_there = |name: &str| names.iter().any(|known| known == name);
     let texts = settings.taken_texts();
     let has_text = texts.iter().any(|path| is_there(path.name()));
-    if !has_text && !settings.content.fields().iter().any(|name| is_there(name)) {
+    let vector = settings.vectors().map(|(path, _)| path);
+    let may_lack_texts = vector.is_some() && texts.is_empty();
+    let mut others = settings.content.fields().iter();
+    if !has_text && !may_lack_texts && !others.any(|name| is_there(name)) {
         return Err(match texts.first() {
             Some(first) => missing(first.name(), names, "--text-field"),
             None => BadDocument::new(format!(
@@ -64,6 +68,7 @@ pub(crate) fn must_be_there(
         .filter(|_| settings.needs_stamp);
     let position = settings.position_field.as_ref();
     let required = [
+        (vector, "--vector-field"),
         (id, "--id"),
         (stamp, "--stamp-field"),
         (position, "--position"),

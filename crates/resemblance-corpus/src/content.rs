@@ -1,11 +1,11 @@
-//! The content of a document: a text, features, or a signature from another program.
+//! The content of a document: a text, features, a vector, or a signature from another program.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::verification::SketchedText;
-use resemblance::schema::{MinHashKind, SketchError, feature_hash};
+use resemblance::schema::{MinHashKind, SketchError, VectorSchema, feature_hash};
 use resemblance::{Fingerprint, Schema, Signature, Sketcher, Text};
 use serde::de::{Deserializer as _, MapAccess, Visitor};
 use serde_json::value::RawValue;
@@ -17,7 +17,7 @@ use super::html::HtmlExtractor;
 /// The fields that can replace a text.
 pub(crate) const CONTENT_FIELDS: [&str; 4] = ["features", "hashes", "weights", "signature"];
 
-/// The maximum weight of a feature.
+/// The maximum weight of a feature, and the maximum of the weight below 0 that some schemas take.
 const MAX_WEIGHT: f64 = 65_536.0;
 
 /// The source of a document's signature, or the signature itself.
@@ -29,27 +29,53 @@ pub enum Content<'a> {
     Hashes(Vec<u64>),
     /// Weighted features, given by their hashes.
     Weighted(Vec<(u64, f64)>),
+    /// A vector, with a text beside it if the schema has a rule for texts.
+    Vector {
+        /// The text.
+        text: Option<Cow<'a, str>>,
+        /// The numbers, one for each dimension.
+        numbers: Vec<f32>,
+    },
     /// A signature.
     Signature(Box<Signature>),
 }
 
-impl Content<'_> {
+impl<'a> Content<'a> {
     /// Returns the content without borrowed data.
     pub(crate) fn into_owned(self) -> Content<'static> {
         match self {
             Self::Text(text) => Content::Text(text.into_owned().into()),
             Self::Hashes(hashes) => Content::Hashes(hashes),
             Self::Weighted(weights) => Content::Weighted(weights),
+            Self::Vector { text, numbers } => Content::Vector {
+                text: text.map(|text| text.into_owned().into()),
+                numbers,
+            },
             Self::Signature(signature) => Content::Signature(signature),
         }
     }
 
+    /// Returns the content with another text, if it has one.
+    pub(crate) fn map_text<E>(
+        self,
+        change: impl FnOnce(Cow<'a, str>) -> Result<Cow<'a, str>, E>,
+    ) -> Result<Self, E> {
+        Ok(match self {
+            Self::Text(text) => Self::Text(change(text)?),
+            Self::Vector { text, numbers } => Self::Vector {
+                text: text.map(change).transpose()?,
+                numbers,
+            },
+            other => other,
+        })
+    }
+
     /// Returns the signature and, if `with_features`, the features of the document. A document that
-    /// is a signature has no features.
+    /// is a signature or has a vector has no features.
     ///
     /// # Errors
     ///
-    /// The errors of [`Sketcher::text`] and [`Sketcher::weighted_hashes`].
+    /// The errors of [`Sketcher::text`], [`Sketcher::weighted_hashes`] and [`Sketcher::vector`].
     pub fn sketch(
         &self,
         sketcher: &Sketcher,
@@ -61,6 +87,15 @@ impl Content<'_> {
             Self::Weighted(weights) => {
                 SketchedText::from_weighted_hashes(sketcher, with_features, weights)
             }
+            Self::Vector { text, numbers } => Ok(SketchedText {
+                signature: match (text, sketcher.beside_vector()) {
+                    (Some(text), Some(beside)) => {
+                        sketcher.with_vector(beside.text(text)?, numbers)?
+                    }
+                    _ => sketcher.vector(numbers)?,
+                },
+                features: Vec::new().into(),
+            }),
             Self::Signature(signature) => Ok(SketchedText {
                 signature: (**signature).clone(),
                 features: Vec::new().into(),
@@ -69,7 +104,7 @@ impl Content<'_> {
     }
 
     /// Returns the hashes of the features in ascending order, without repeats. A document that is a
-    /// signature has none.
+    /// signature or has a vector has none.
     ///
     /// # Errors
     ///
@@ -81,18 +116,22 @@ impl Content<'_> {
         }
     }
 
-    /// Returns the number of characters of a text, or the number of features. Returns 0 for a
-    /// signature, which does not contain it.
+    /// Returns the number of characters of a text, or the number of features or dimensions. Returns
+    /// 0 for a signature, which does not contain it.
     pub fn length(&self) -> usize {
         match self {
-            Self::Text(text) => text.chars().count(),
+            Self::Text(text)
+            | Self::Vector {
+                text: Some(text), ..
+            } => text.chars().count(),
+            Self::Vector { numbers, .. } => numbers.len(),
             Self::Hashes(hashes) => hashes.len(),
             Self::Weighted(weights) => weights.len(),
             Self::Signature(_) => 0,
         }
     }
 
-    /// Returns a hash of the text, of the features with their weights, or of the signature. Two
+    /// Returns a hash of the text, the vector, the features with their weights, or the signature. Two
     /// different contents have the same hash with a probability of 2⁻⁶⁴.
     pub fn digest(&self) -> u64 {
         let of_words = |words: &mut dyn Iterator<Item = u64>| {
@@ -112,14 +151,20 @@ impl Content<'_> {
                 let sorted: BTreeSet<(u64, u64)> = pairs.collect();
                 of_words(&mut sorted.into_iter().flat_map(|(hash, weight)| [hash, weight]))
             }
+            Self::Vector { text, numbers } => {
+                let text = text.iter().map(|text| feature_hash(text.as_bytes()));
+                let bits = numbers.iter().map(|number| u64::from(number.to_bits()));
+                of_words(&mut text.chain(bits))
+            }
             Self::Signature(signature) => feature_hash(&signature.digest().to_le_bytes()),
         }
     }
 
-    /// The text, if the content is a text.
+    /// The text, if the content is or has one.
     pub fn text(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text),
+            Self::Vector { text, .. } => text.as_deref(),
             _ => None,
         }
     }
@@ -169,13 +214,15 @@ impl ContentRule {
     /// because exact similarities need features.
     pub fn new(schema: &Schema, is_exact: bool) -> Self {
         let kind = schema.minhash().map(|minhash| minhash.kind());
+        let has_vectors = schema.vector().is_some();
         Self {
             takes_texts: schema.text().is_some(),
             takes_numbers: false,
-            takes_features: kind.map_or(!schema.has_external_fingerprints(), |kind| {
-                kind != MinHashKind::External
-            }),
-            takes_signatures: !is_exact && !schema.is_exact(),
+            takes_features: !has_vectors
+                && kind.map_or(!schema.has_external_fingerprints(), |kind| {
+                    kind != MinHashKind::External
+                }),
+            takes_signatures: !has_vectors && !is_exact && !schema.is_exact(),
             html: HtmlExtractor::of(schema),
             schema: Some(schema.clone()),
         }
@@ -195,11 +242,38 @@ impl ContentRule {
         }
     }
 
-    /// Creates a rule that accepts features, and texts as the schema extracts them from HTML.
+    /// Creates a rule that accepts features, and texts as the schema extracts them from HTML. In a
+    /// schema with vectors, documents have these.
     pub fn texts_of(schema: &Schema) -> Self {
+        if schema.vector().is_some() {
+            return Self::new(schema, false);
+        }
         Self {
             html: HtmlExtractor::of(schema),
             ..Self::default()
+        }
+    }
+
+    /// Returns the sketcher of vectors, if documents have vectors.
+    pub(crate) fn sketcher_of_vectors(&self) -> Option<Sketcher> {
+        let schema = self.schema.as_ref()?;
+        schema.vector().map(|_| schema.sketcher())
+    }
+
+    /// Returns the schema of the vectors that every document must have, if there is one.
+    pub(crate) fn vector(&self) -> Option<VectorSchema> {
+        self.schema.as_ref().and_then(Schema::vector)
+    }
+
+    /// Returns the minimum weight of a feature. Fingerprints of SimHash alone take negative ones, too.
+    fn least_weight(&self) -> f64 {
+        let takes_negative = |schema: &Schema| {
+            let has_others = schema.minhash().is_some() || schema.containment().is_some();
+            schema.simhash().is_some() && !has_others
+        };
+        match self.schema.as_ref().is_some_and(takes_negative) {
+            true => -MAX_WEIGHT,
+            false => 0.0,
         }
     }
 
@@ -209,7 +283,8 @@ impl ContentRule {
         match (self.takes_features, self.takes_signatures) {
             (true, true) => &CONTENT_FIELDS,
             (true, false) => features,
-            (false, _) => std::slice::from_ref(signature),
+            (false, true) => std::slice::from_ref(signature),
+            (false, false) => &[],
         }
     }
 
@@ -218,7 +293,8 @@ impl ContentRule {
         match (self.takes_features, self.takes_signatures) {
             (true, true) => "\"features\", \"hashes\", \"weights\" or \"signature\"",
             (true, false) => "\"features\", \"hashes\" or \"weights\"",
-            (false, _) => "\"signature\"",
+            (false, true) => "\"signature\"",
+            (false, false) => "vectors",
         }
     }
 }
@@ -256,14 +332,15 @@ pub(crate) fn parse(
         (Some(features), None) => ("features", parse_features(features)?),
         (None, Some(hashes)) => ("hashes", parse_integers("hashes", hashes, u64::BITS)?),
         (None, None) => {
-            let weighted = weights.map(parse_weight_object).transpose()?;
-            return Ok(weighted.map(Content::Weighted));
+            let parsed = weights.map(|it| parse_weight_object(it, rule.least_weight()));
+            return Ok(parsed.transpose()?.map(Content::Weighted));
         }
     };
     match weights {
         None => Ok(Some(Content::Hashes(hashed))),
         Some(weights) => {
-            let weights = parse_weight_list(name, weights, hashed.len())?;
+            let least = rule.least_weight();
+            let weights = parse_weight_list(name, weights, hashed.len(), least)?;
             let weighted = hashed.into_iter().zip(weights).collect();
             Ok(Some(Content::Weighted(weighted)))
         }
@@ -305,6 +382,44 @@ fn parse_elements<T>(
     parsed.collect()
 }
 
+/// Parses a vector: an array of numbers, or a string with one, as columns of CSV and SQLite have.
+pub(crate) fn parse_vector(
+    name: &str,
+    schema: &VectorSchema,
+    value: &RawValue,
+) -> Result<Vec<f32>, BadDocument> {
+    let dimensions = usize::from(schema.dimensions());
+    let wrong =
+        |found: &str| BadDocument::field(name, found, format!("an array of {dimensions} numbers"));
+    let json = fields::string(value).unwrap_or_else(|_| value.get().into());
+    let array = json.trim_ascii().strip_prefix('[');
+    let inner = array
+        .and_then(|rest| rest.strip_suffix(']'))
+        .map(str::trim_ascii);
+    let inner = inner.ok_or_else(|| wrong(fields::kind(value)))?;
+    let mut numbers = Vec::with_capacity(dimensions);
+    for element in inner.split(',').filter(|_| !inner.is_empty()) {
+        let element = element.trim_ascii();
+        let Some(number) = element
+            .parse()
+            .ok()
+            .filter(|number: &f32| number.is_finite())
+        else {
+            let shown: String = match element {
+                // Tables and arrays of NumPy have numbers that JSON does not have.
+                "null" => "null (or NaN, or infinite)".into(),
+                other => other.chars().take(40).collect(),
+            };
+            return Err(wrong(&format!("{shown} at place {}", numbers.len() + 1)));
+        };
+        numbers.push(number);
+    }
+    if numbers.len() != dimensions {
+        return Err(wrong(&format!("an array of {}", numbers.len())));
+    }
+    Ok(numbers)
+}
+
 /// A string is its bytes, a number its decimal text as written.
 fn parse_features(value: &RawValue) -> Result<Vec<u64>, BadDocument> {
     let hash = |element: &RawValue| match fields::string(element) {
@@ -341,31 +456,44 @@ fn integer_bits(json: &str, bits: u32) -> Option<u128> {
     }
 }
 
-fn parse_weight(place: impl fmt::Display, value: &RawValue) -> Result<f64, BadDocument> {
+fn parse_weight(
+    place: impl fmt::Display,
+    value: &RawValue,
+    least: f64,
+) -> Result<f64, BadDocument> {
     let weight = serde_json::from_str(value.get())
         .ok()
-        .filter(|weight| (0.0..=MAX_WEIGHT).contains(weight));
+        .filter(|weight| (least..=MAX_WEIGHT).contains(weight));
     weight.ok_or_else(|| {
         let shown: String = value.get().chars().take(40).collect();
-        let expected = "numbers from 0 to 65,536";
+        let expected = match least < 0.0 {
+            true => "numbers from -65,536 to 65,536",
+            false => "numbers from 0 to 65,536",
+        };
         BadDocument::field("weights", format!("{shown} at {place}"), expected)
     })
 }
 
 /// Parses the weights of this number of features.
-fn parse_weight_list(of: &str, value: &RawValue, features: usize) -> Result<Vec<f64>, BadDocument> {
+fn parse_weight_list(
+    of: &str,
+    value: &RawValue,
+    features: usize,
+    least: f64,
+) -> Result<Vec<f64>, BadDocument> {
     let expected = format!("an array of {features} numbers, one for each of {of:?}");
     let elements = elements("weights", value, &expected)?;
     if elements.len() != features {
         let found = format!("an array of {}", elements.len());
         return Err(BadDocument::field("weights", found, expected));
     }
-    let weight = |(place, value): (usize, &RawValue)| parse_weight(format!("place {place}"), value);
+    let weight =
+        |(place, value): (usize, &RawValue)| parse_weight(format!("place {place}"), value, least);
     (1..).zip(elements).map(weight).collect()
 }
 
 /// Parses an object of features with weights. The weights of a repeated feature add up.
-fn parse_weight_object(value: &RawValue) -> Result<Vec<(u64, f64)>, BadDocument> {
+fn parse_weight_object(value: &RawValue, least: f64) -> Result<Vec<(u64, f64)>, BadDocument> {
     let expected = "an object of features and their weights, or an array beside \"features\" or \
                     \"hashes\"";
     if !value.get().starts_with('{') {
@@ -377,7 +505,7 @@ fn parse_weight_object(value: &RawValue) -> Result<Vec<(u64, f64)>, BadDocument>
         .map_err(|e| BadDocument::field("weights", format!("no JSON ({e})"), expected))?;
     let mut weights = Vec::with_capacity(found.len());
     for (name, value) in found {
-        let weight = parse_weight(format!("{name:?}"), value)?;
+        let weight = parse_weight(format!("{name:?}"), value, least)?;
         weights.push((feature_hash(name.as_bytes()), weight));
     }
     Ok(weights)

@@ -190,9 +190,9 @@ impl Corpus {
             .sources
             .get(record.source)
             .is_some_and(|s| s.kind != SourceKind::Warc);
-        let html = self.settings.content.html.filter(|_| is_html);
-        if let (Some(html), Content::Text(text)) = (html, &document.content) {
-            document.content = Content::Text(html.text(text)?.into());
+        if let Some(html) = self.settings.content.html.filter(|_| is_html) {
+            let content = document.content;
+            document.content = content.map_text(|markup| html.text(&markup).map(Cow::Owned))?;
         }
         Ok(match &self.trims {
             Some(trims) => CorpusDocument {
@@ -213,6 +213,10 @@ impl Corpus {
         };
         if source.kind == SourceKind::Text {
             let rule = &self.settings.content;
+            if rule.vector().is_some() {
+                let reason = "a text, expected a file of documents with vectors";
+                return Err(BadDocument::new(reason));
+            }
             if !rule.takes_texts {
                 let expected = rule.expected();
                 return Err(BadDocument::new(format!(
@@ -252,6 +256,22 @@ impl Corpus {
             record: Cow::Borrowed(&record.bytes),
             ..parsed
         })
+    }
+
+    /// Finds the documents whose vectors are of the right form, but cannot be sketched, and returns
+    /// their numbers with their faults.
+    pub fn unsketched_vectors(
+        &self,
+        documents: &[CorpusDocument<'_>],
+    ) -> BTreeMap<u64, BadDocument> {
+        let Some(sketcher) = self.settings.content.sketcher_of_vectors() else {
+            return BTreeMap::new();
+        };
+        let fault = |document: &CorpusDocument<'_>| {
+            let error = document.content.sketch(&sketcher, false).err()?;
+            Some((document.number, BadDocument::new(error.to_string())))
+        };
+        documents.iter().filter_map(fault).collect()
     }
 
     /// Returns a page of a WARC file as a line of JSON, and any other record as it is.
@@ -333,6 +353,8 @@ impl Corpus {
 fn line_name(source: &CorpusSource, line: u64) -> String {
     match source.kind {
         SourceKind::Sqlite => line.cast_signed().to_string(),
+        // NumPy counts rows from 0.
+        SourceKind::Npy => line.saturating_sub(1).to_string(),
         _ => line.to_string(),
     }
 }
@@ -348,14 +370,16 @@ fn named_file(path: &Path, settings: &CorpusSettings) -> Result<CorpusSource, Co
     })
 }
 
-/// Leaves out the text files of a folder that contains tables of columns, because they describe the
-/// data set and are not part of it. Returns a note about it.
+/// Leaves out the text files of a folder that contains tables of columns or arrays, because they
+/// describe the data set and are not part of it. Returns a note about it.
 fn pass_over_texts(
     root: &Path,
     sources: &mut Vec<CorpusSource>,
     settings: &CorpusSettings,
 ) -> Option<String> {
-    let is_set = sources.iter().any(|source| source.kind.is_columnar());
+    let is_set = sources
+        .iter()
+        .any(|source| source.kind.is_columnar() || source.kind == SourceKind::Npy);
     if settings.kind.is_some() || !is_set {
         return None;
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::bad_document::BadDocument;
 use super::content::CONTENT_FIELDS;
 use super::error::CorpusError;
-use super::fields;
+use super::fields::{self, FieldPath};
 use super::input::{self, Compression, Decoded};
 use super::settings::{CorpusSettings, SourceKind};
 
@@ -20,6 +20,9 @@ const LINES_START_BYTES: u64 = 1 << 20;
 
 /// The length of the longest signature of a format.
 const MAGIC_BYTES: u64 = 16;
+
+/// The first bytes of an array of NumPy.
+pub(crate) const NPY_MAGIC: &[u8] = b"\x93NUMPY";
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
@@ -181,20 +184,22 @@ pub(crate) fn of_argument(path: &Path, settings: &CorpusSettings) -> SourceKind 
     // An unreadable file is reported when it is read.
     let content = file.and_then(|file| mark(file).ok()).flatten();
     match of_named(path, content, settings) {
-        SourceKind::Lines if is_file && is_compressed_warc(path, settings) => SourceKind::Warc,
+        SourceKind::Lines if is_file => {
+            compressed_kind(path, settings).unwrap_or(SourceKind::Lines)
+        }
         kind => kind,
     }
 }
 
-/// Returns true if a compressed file whose name identifies no format is WARC.
-fn is_compressed_warc(path: &Path, settings: &CorpusSettings) -> bool {
+/// Returns the format of a compressed file whose name identifies none, if it is WARC or NumPy.
+fn compressed_kind(path: &Path, settings: &CorpusSettings) -> Option<SourceKind> {
     if settings.kind.is_some() || named_kind(path).is_some() {
-        return false;
+        return None;
     }
-    let file = File::open(path).ok();
-    let decoded = file.and_then(|file| input::decode(Box::new(file), path, settings).ok());
-    let content = decoded.and_then(|(_, decoded)| mark(decoded).ok());
-    content.flatten() == Some(SourceKind::Warc)
+    let file = File::open(path).ok()?;
+    let (_, decoded) = input::decode(Box::new(file), path, settings).ok()?;
+    let content = mark(decoded).ok()?;
+    content.filter(|kind| matches!(kind, SourceKind::Warc | SourceKind::Npy))
 }
 
 /// Returns the format of a file that is named directly, by its content and its name.
@@ -214,13 +219,14 @@ pub(crate) fn mark(input: impl Read) -> io::Result<Option<SourceKind>> {
     Ok(content_format(&start))
 }
 
-/// Returns the table format that the first bytes identify.
+/// Returns the format that the first bytes identify.
 fn content_format(bytes: &[u8]) -> Option<SourceKind> {
-    const FORMATS: [(&[u8], SourceKind); 4] = [
+    const FORMATS: [(&[u8], SourceKind); 5] = [
         (b"PAR1", SourceKind::Parquet),
         (b"ARROW1", SourceKind::Arrow),
         (b"SQLite format 3\0", SourceKind::Sqlite),
         (b"WARC/1.", SourceKind::Warc),
+        (NPY_MAGIC, SourceKind::Npy),
     ];
     let reported = FORMATS.iter().find(|(magic, _)| bytes.starts_with(magic));
     reported.map(|(_, kind)| *kind)
@@ -238,6 +244,7 @@ pub fn named_kind(name: &Path) -> Option<SourceKind> {
         "arrow" | "arrows" | "feather" | "ipc" => Some(SourceKind::Arrow),
         "sqlite" | "sqlite3" | "db" => Some(SourceKind::Sqlite),
         "warc" | "wet" => Some(SourceKind::Warc),
+        "npy" => Some(SourceKind::Npy),
         _ => None,
     }
 }
@@ -309,12 +316,12 @@ fn plain_name(name: &Path) -> String {
     plain.to_string_lossy().into_owned()
 }
 
-/// Returns true if a line is an object with a field of the text or one that may replace it, false
-/// if it is an object without such a field, and `None` if it is not an object.
+/// Returns true if a line is an object with a field of the text, the vector or what may replace them,
+/// false if it is an object without such a field, and `None` if it is not an object.
 fn text_fields_found(line: &[u8], settings: &CorpusSettings) -> Option<bool> {
     let json = std::str::from_utf8(line).ok()?;
-    let texts = settings.text_fields.iter().map(|path| path.name());
-    let names: Vec<_> = texts.chain(CONTENT_FIELDS).collect();
+    let paths = settings.text_fields.iter().chain([&settings.vector_field]);
+    let names: Vec<_> = paths.map(FieldPath::name).chain(CONTENT_FIELDS).collect();
     let found = fields::find(json, &names).ok()?;
     Some(found.iter().any(Option::is_some))
 }
@@ -367,7 +374,7 @@ pub(crate) fn carriage_returns() -> BadDocument {
 
 /// Returns an error if the first bytes identify a binary format.
 fn binary(bytes: &[u8], name: &Path) -> Option<BadDocument> {
-    const FORMATS: [(&[u8], &str); 23] = [
+    const FORMATS: [(&[u8], &str); 22] = [
         (b"FEA1", ".feather"),
         (b"Obj\x01", ".avro"),
         (b"ORC", ".orc"),
@@ -383,7 +390,6 @@ fn binary(bytes: &[u8], name: &Path) -> Option<BadDocument> {
         (b"filedesc://", ".arc"),
         (b"PK\x05\x06", ".zip"),
         (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", ".doc"),
-        (b"\x93NUMPY", ".npy"),
         (b"{\\rtf", ".rtf"),
         (b"%!PS", ".ps"),
         (b"GIF8", ".gif"),
@@ -433,8 +439,13 @@ fn refused_name(name: &Path) -> Option<BadDocument> {
             "a typeset document",
             "extract its text first, for example with pandoc or pdftotext",
         ),
-        "sqlite" | "sqlite3" | "db" | "h5" | "npy" | "npz" | "pkl" | "pickle" | "elf" | "exe"
-        | "so" | "bin" => ("binary", "a corpus is text"),
+        "npz" => (
+            "an archive of arrays",
+            "unpack it, and give the file of one array",
+        ),
+        "sqlite" | "sqlite3" | "db" | "h5" | "pkl" | "pickle" | "elf" | "exe" | "so" | "bin" => {
+            ("binary", "a corpus is text")
+        }
         "png" | "jpg" | "jpeg" | "gif" | "webp" | "mp3" | "mp4" | "wav" => {
             ("not text", "a corpus is text")
         }
@@ -517,7 +528,7 @@ mod tests {
             ("a", b"PK\x05\x06", "an archive (.zip)"),
             ("a.dat", b"%PDF-1.7", "a typeset document (.pdf)"),
             ("a", b"Obj\x01", "a table (.avro)"),
-            ("a", b"\x93NUMPY\x01", "binary (.npy)"),
+            ("a.npz", b"PK\x03\x04", "an archive of arrays (.npz)"),
             ("a", b"text and \0", "a zero byte at 9"),
         ] {
             let found = kind(name, bytes).unwrap_err();

@@ -22,6 +22,7 @@ mod input;
 mod json_line;
 mod line;
 mod line_source;
+mod npy;
 mod reader;
 mod reading;
 mod record;

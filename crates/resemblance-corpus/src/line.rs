@@ -33,11 +33,7 @@ pub(crate) fn parse<'a, 'k: 'a>(
     let found = fields::find(json, &paths).map_err(|error| describe(&error))?;
     let named = |name: &str| *found.get(paths.iter().position(|known| *known == name)?)?;
     let given = |path: Option<&'_ FieldPath>| path.and_then(|path| named(path.name()));
-    let content = match join_texts(settings, |path| named(path.name()))? {
-        Some(text) => Content::Text(text),
-        None => content::parse(&settings.content, CONTENT_FIELDS.map(named))?
-            .ok_or_else(|| without_content(settings, json))?,
-    };
+    let content = content_of(settings, json, named)?;
     let id = settings.id.field();
     let own_key = match (id, given(id)) {
         (Some(path), Some(value)) => parse_key(path, value, &settings.id)?,
@@ -85,6 +81,28 @@ pub(crate) fn parse<'a, 'k: 'a>(
             _ => None,
         },
         is_emptied: false,
+    })
+}
+
+/// Returns the content of a line: a text, a vector, both, or what replaces a text.
+fn content_of<'a>(
+    settings: &CorpusSettings,
+    json: &str,
+    named: impl Fn(&str) -> Option<&'a RawValue>,
+) -> Result<Content<'a>, BadDocument> {
+    let text = join_texts(settings, |path| named(path.name()))?;
+    Ok(match (text, settings.vectors()) {
+        (None, Some(_)) if settings.content.takes_texts => {
+            return Err(without_content(settings, json));
+        }
+        (text, Some((path, schema))) => {
+            let value = named(path.name()).ok_or_else(|| missing(path, json, "--vector-field"))?;
+            let numbers = content::parse_vector(path.name(), &schema, value)?;
+            Content::Vector { text, numbers }
+        }
+        (Some(text), None) => Content::Text(text),
+        (None, None) => content::parse(&settings.content, CONTENT_FIELDS.map(&named))?
+            .ok_or_else(|| without_content(settings, json))?,
     })
 }
 

@@ -60,10 +60,8 @@ pub(crate) fn open(
             Ok(kind) if kind.needs_file() => {
                 return Err(CorpusError::not_from_the_end(&name, kind.name()));
             }
-            Ok(SourceKind::Warc) => {
-                let bad = BadDocument::new("WARC, expected JSON Lines");
-                return Ok(problem(bad.with_advice("--as warc reads it")));
-            }
+            Ok(SourceKind::Warc) => return Ok(problem(not_lines("WARC", "warc"))),
+            Ok(SourceKind::Npy) => return Ok(problem(not_lines("NumPy", "npy"))),
             Ok(_) => {}
             Err(bad) => return Ok(problem(bad)),
         }
@@ -101,6 +99,12 @@ pub(crate) fn open(
         reader.header = Some(header);
     }
     Ok(Box::new(reader))
+}
+
+/// Creates the error for another format where lines are expected.
+fn not_lines(name: &str, form: &str) -> BadDocument {
+    let bad = BadDocument::new(format!("{name}, expected JSON Lines"));
+    bad.with_advice(format!("--as {form} reads it"))
 }
 
 impl Source for LineReader {

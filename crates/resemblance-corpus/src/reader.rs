@@ -9,9 +9,9 @@ use super::error::CorpusError;
 use super::form;
 use super::input::Compression;
 use super::line_source;
+use super::npy;
 use super::reading::{Opening, Source, SourceReading};
 use super::record::{CorpusRecord, ReadTotals, SourceTotals};
-#[cfg(any(feature = "sqlite", feature = "tables", feature = "warc"))]
 use super::settings::SourceKind;
 use super::source::CorpusSource;
 
@@ -213,6 +213,7 @@ fn open(
         SourceKind::Sqlite => super::sqlite::open(opening, reading),
         #[cfg(feature = "warc")]
         SourceKind::Warc => super::warc::open(opening, reading),
+        SourceKind::Npy => npy::open(opening, reading),
         kind => match form::missing_feature(kind) {
             Some(feature) => Err(CorpusError::requires(&source.name(), kind.name(), feature)),
             None => line_source::open(opening, reading),

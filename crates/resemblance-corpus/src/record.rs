@@ -21,7 +21,7 @@ pub struct CorpusRecord {
     pub source: usize,
     /// The number of the line, from 1; for CSV and TSV, that of the row's first line; for other
     /// tables, the number of the row, which SQLite treats as signed; for WARC, the number of the
-    /// record; 0 for a text file.
+    /// record; for NumPy, the index of the row and 1; 0 for a text file.
     pub line: u64,
     /// True if a byte order mark preceded the line. The mark is not part of `bytes`.
     pub has_mark: bool,
@@ -96,7 +96,7 @@ pub struct ReadTotals {
     /// Blank lines.
     pub blank: u64,
     /// Files and their documents for each kind, in the order of [`SourceKind::ALL`].
-    forms: [FormTotals; 8],
+    forms: [FormTotals; 9],
     /// The checksum of all records in order, to compare with a second reading.
     pub checksum: u32,
 }
@@ -131,7 +131,7 @@ impl ReadTotals {
 
     /// Returns the counts of files of this kind.
     pub(crate) fn form(&mut self, kind: SourceKind) -> &mut FormTotals {
-        let [lines, csv, tsv, parquet, arrow, sqlite, warc, texts] = &mut self.forms;
+        let [lines, csv, tsv, parquet, arrow, sqlite, warc, npy, texts] = &mut self.forms;
         match kind {
             SourceKind::Lines => lines,
             SourceKind::Csv => csv,
@@ -140,6 +140,7 @@ impl ReadTotals {
             SourceKind::Arrow => arrow,
             SourceKind::Sqlite => sqlite,
             SourceKind::Warc => warc,
+            SourceKind::Npy => npy,
             SourceKind::Text => texts,
         }
     }
@@ -178,7 +179,7 @@ pub struct CorpusDocument<'a> {
     pub key: Cow<'a, [u8]>,
     /// True if the key is an id from the line, which other files may have too.
     pub has_own_id: bool,
-    /// The decoded text, features, or a signature.
+    /// The decoded text, features, a vector, or a signature.
     pub content: Content<'a>,
     /// The line with its end, or the whole text file, as it is in the corpus.
     pub record: Cow<'a, [u8]>,

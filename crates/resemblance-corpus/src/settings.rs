@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use resemblance::schema::feature_hash;
+use resemblance::schema::{VectorSchema, feature_hash};
 
 use super::content::ContentRule;
 use super::error::CorpusError;
@@ -58,11 +58,14 @@ pub enum SourceKind {
     Sqlite,
     /// Pages in the records of a WARC or WET file.
     Warc,
+    /// Rows of an array of NumPy, in a file of the extension `.npy`. Each is a vector, whose id is its
+    /// index.
+    Npy,
 }
 
 impl SourceKind {
     /// Lists all kinds in the order in which messages name them.
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 9] = [
         Self::Lines,
         Self::Csv,
         Self::Tsv,
@@ -70,6 +73,7 @@ impl SourceKind {
         Self::Arrow,
         Self::Sqlite,
         Self::Warc,
+        Self::Npy,
         Self::Text,
     ];
 
@@ -84,6 +88,7 @@ impl SourceKind {
             Self::Arrow => "Arrow IPC",
             Self::Sqlite => "SQLite",
             Self::Warc => "WARC",
+            Self::Npy => "NumPy",
         }
     }
 
@@ -97,11 +102,11 @@ impl SourceKind {
         self.is_columnar() || self == Self::Sqlite
     }
 
-    /// Returns the format in which its records are written. Rows of a database and pages become
-    /// lines.
+    /// Returns the format in which its records are written. Rows of a database, rows of arrays and
+    /// pages become lines.
     pub fn written_as(self) -> Self {
         match self {
-            Self::Sqlite | Self::Warc => Self::Lines,
+            Self::Sqlite | Self::Warc | Self::Npy => Self::Lines,
             other => other,
         }
     }
@@ -115,6 +120,8 @@ pub struct CorpusSettings {
     /// The JSON fields that contain the text. If there are several, those that a document has are
     /// joined.
     pub text_fields: Vec<FieldPath>,
+    /// The JSON field that contains the vector, if the schema has vectors.
+    pub vector_field: FieldPath,
     /// The content that documents may have instead of a text.
     pub content: ContentRule,
     /// The JSON field that contains the stamp, a number or a time: see
@@ -201,6 +208,17 @@ impl CorpusSettings {
         }
     }
 
+    /// Returns true if a field of vectors is named, and documents have no vectors.
+    pub fn has_idle_vector_field(&self) -> bool {
+        self.vectors().is_none() && self.vector_field != Self::default().vector_field
+    }
+
+    /// Returns the field of the vectors and their schema, if documents have vectors.
+    pub(crate) fn vectors(&self) -> Option<(&FieldPath, VectorSchema)> {
+        let schema = self.content.vector()?;
+        Some((&self.vector_field, schema))
+    }
+
     /// Returns true if a document with this key is in the sample, which is the same each time. A
     /// larger sample contains all documents of a smaller one.
     pub fn is_sampled(&self, key: &[u8]) -> bool {
@@ -216,6 +234,7 @@ impl Default for CorpusSettings {
         Self {
             id: IdRule::FieldOrPath(field("id")),
             text_fields: vec![field("text")],
+            vector_field: field("vector"),
             content: ContentRule::default(),
             stamp_field: None,
             needs_stamp: false,

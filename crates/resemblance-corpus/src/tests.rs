@@ -752,6 +752,7 @@ fn scores_are_read_exactly() {
     }
 }
 
+mod embeddings;
 #[cfg(feature = "tables")]
 mod hostile_tables;
 #[cfg(feature = "warc")]

@@ -1,6 +1,8 @@
 //! Texts without the paragraphs or lines that have already appeared.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
+use std::convert::Infallible;
 
 use crate::dedup::{TextPart, Trimmed};
 
@@ -64,13 +66,11 @@ impl TextTrims {
         record: &CorpusRecord,
         content: Content<'a>,
     ) -> Content<'a> {
-        match &content {
-            Content::Text(text) => match self.trim(record, text) {
-                Some(text) => Content::Text(text.into()),
-                None => content,
-            },
-            _ => content,
-        }
+        let Ok(trimmed) = content.map_text(|text| {
+            let rest = self.trim(record, &text).map(Cow::Owned);
+            Ok::<_, Infallible>(rest.unwrap_or(text))
+        });
+        trimmed
     }
 }
 

@@ -124,12 +124,20 @@ impl FeatureShares {
     }
 }
 
-/// Returns the hashes of all features of a document, if the schema is exact.
+/// Returns true if a store of the schema has the features of its documents. Vectors have none.
+pub(crate) fn has_features(schema: &Schema) -> bool {
+    schema.is_exact() && schema.vector().is_none()
+}
+
+/// Returns the hashes of all features of a document, if the schema has them.
 pub(crate) fn exact_hashes<'s>(schema: &Schema, signature: &'s Signature) -> Option<&'s [u64]> {
+    if !has_features(schema) {
+        return None;
+    }
     match signature.exact_set() {
         Some(set) => Some(set.hashes()),
         // Hashes that containment keeps of all features are not kept twice.
-        None => signature.kept_hashes().filter(|_| schema.is_exact()),
+        None => signature.kept_hashes(),
     }
 }
 

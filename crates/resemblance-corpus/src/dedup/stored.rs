@@ -11,7 +11,7 @@ use resemblance::schema::EmptyDocuments;
 use resemblance::{DocumentId, Error, Matches, Query, Result, Signature, Snapshot};
 
 use crate::dedup::contained::{check_lost, least_held};
-use crate::dedup::evidence::{ComparedCandidate, exact_hashes};
+use crate::dedup::evidence::{ComparedCandidate, exact_hashes, has_features};
 use crate::verification::{FeatureSets, SetOverlap, SketchedText};
 
 /// The sets of features of the documents of a store, by which new documents are compared with them
@@ -71,7 +71,7 @@ impl StoredSets {
     /// keeps signatures only: an estimate cannot show what is lost.
     pub fn new(snapshot: &Snapshot, features: impl Into<Option<Arc<FeatureSets>>>) -> Result<Self> {
         let features = features.into();
-        if features.is_none() && !snapshot.schema().is_exact() {
+        if features.is_none() && !has_features(snapshot.schema()) {
             let expected = "features of the stored documents, or an exact store, which has them";
             return Err(Error::invalid("features", "none", expected));
         }

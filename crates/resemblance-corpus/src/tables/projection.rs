@@ -18,7 +18,8 @@ pub(super) fn rows_together(bytes: u64, rows: u64) -> usize {
     (BATCH_BYTES / row_bytes).clamp(1, MAX_BATCH_ROWS) as usize
 }
 
-/// Returns an error unless the schema has the requested columns and texts are strings.
+/// Returns an error unless the schema has the requested columns, texts are strings, and vectors are
+/// lists of numbers.
 pub(super) fn check(schema: &Schema, settings: &CorpusSettings) -> Result<(), BadDocument> {
     let mut names = Vec::new();
     list_names("", schema.fields(), &mut names);
@@ -30,6 +31,11 @@ pub(super) fn check(schema: &Schema, settings: &CorpusSettings) -> Result<(), Ba
             let reason = format!("column {path:?} is {data_type}, which is not supported");
             return Err(BadDocument::new(reason).with_advice("cast it to strings or numbers"));
         }
+    }
+    if let Some((path, vectors)) = settings.vectors()
+        && let Some(field) = find(schema.fields(), path.name())
+    {
+        must_be_vector(path.name(), vectors.dimensions(), field)?;
     }
     let texts = settings.taken_texts().iter();
     for path in texts.filter(|_| !settings.content.takes_numbers) {
@@ -73,6 +79,22 @@ fn list_names(before: &str, fields: &Fields, names: &mut Vec<String>) {
         }
         names.push(name);
     }
+}
+
+fn must_be_vector(path: &str, dimensions: u16, field: &Field) -> Result<(), BadDocument> {
+    let data_type = field.data_type();
+    let may_be_vector = match data_type {
+        DataType::List(element) | DataType::LargeList(element) => element.data_type().is_numeric(),
+        DataType::FixedSizeList(element, length) => {
+            element.data_type().is_numeric() && *length == i32::from(dimensions)
+        }
+        other => json::is_text(other) || *other == DataType::Null,
+    };
+    if may_be_vector {
+        return Ok(());
+    }
+    let reason = format!("column {path:?} is {data_type}, expected lists of {dimensions} numbers");
+    Err(BadDocument::new(reason).with_advice("--vector-field names another column"))
 }
 
 fn must_be_text(path: &str, field: &Field) -> Result<(), BadDocument> {
