@@ -249,11 +249,12 @@ fn advice(error: &io::Error) -> Option<&'static str> {
 }
 
 /// The library's names of what options set.
-const OPTIONS: [(&str, &str); 30] = [
+const OPTIONS: [(&str, &str); 31] = [
     ("text", "--words, --chars or --code"),
     ("minhash values", "--minhash"),
     ("banding", "--bands and --rows"),
     ("bits", "--fingerprints"),
+    ("dimensions", "--vector"),
     ("weights", "--tf-idf"),
     ("min_similarity", "--threshold"),
     ("cluster_threshold", "--cluster-threshold"),

@@ -36,11 +36,12 @@ pub(crate) const GROUPS: [(&str, &[&str]); 5] = [
 const LONG_HEADINGS: [&str; 4] = ["Schema", "Bounds", "Corpus", "Common options"];
 
 /// These few.
-const SHORT: [&str; 14] = [
+const SHORT: [&str; 15] = [
     "words",
     "chars",
     "minhash",
     "simhash",
+    "vector",
     "threshold",
     "distance",
     "verify",

@@ -41,6 +41,7 @@ A CORPUS is
     or Arrow IPC by its content, if the tool was built with the feature tables; a SQLite database by its
     content, if it was built with the feature sqlite: its only table, or the table or view that --table names. A row is what a line
     of JSON is whose fields are its columns; one that is null is missing. Of Parquet, Arrow and SQLite only the columns are read that are asked for.
+  - an array of NumPy (.npy), whose rows are vectors with their indices as keys.
   - a folder: its files are looked into. Tables are tables; a file whose first two lines are JSON
     objects, or that is named *.jsonl or *.ndjson, is JSON Lines; any other is one text in UTF-8,
     whose key is its path as it was given; archives and the like are refused. Beside Parquet or Arrow files
@@ -54,8 +55,8 @@ A CORPUS is
 In the place of \"text\" a line may have \"features\" (an array of strings and numbers), \"hashes\" (64-bit
 integers), \"weights\" (an object of features and weights, or an array beside one of these), or a
 \"signature\": MinHash values, a fingerprint in hexadecimal, or an object with \"minhash\" and
-\"simhash\". A \"stamp\" and a \"payload\" are stored by build and add.
---as takes all files as lines, csv, tsv, parquet, arrow, sqlite or files (one text each). A document without an id gets the
+\"simhash\". With --vector, it has a \"vector\", an array of numbers. A \"stamp\" and a \"payload\" are stored by build and add.
+--as takes all files as lines, csv, tsv, parquet, arrow, sqlite, warc, npy or files (one text each). A document without an id gets the
 key path:line (of SQLite path:rowid), with the path as it was given, and an id that an earlier file has gets the
 path in front, path:id. A number is its text: 1.0 and 1 are different keys.
 Documents count in this order: arguments as given, paths in a folder in byte order.
@@ -314,8 +315,9 @@ fn idle_option(command: &Command, matches: &ArgMatches) -> Option<Failure> {
 }
 
 /// Options of a schema that decide which documents are found in it, and nothing between two texts.
-const OF_SEARCHES: [&str; 8] = [
+const OF_SEARCHES: [&str; 9] = [
     "threshold",
+    "euclidean",
     "distance",
     "recall",
     "bands",
@@ -329,7 +331,7 @@ const OF_SEARCHES: [&str; 8] = [
 const OF_CONTAINMENT: [&str; 4] = ["containment", "window", "scaled", "positions"];
 
 /// The options that give signatures, by which near documents are found.
-const OF_SIGNATURES: [&str; 3] = ["minhash", "simhash", "fingerprints"];
+const OF_SIGNATURES: [&str; 4] = ["minhash", "simhash", "fingerprints", "vector"];
 
 /// Returns a failure for an option of the schema that the verb makes no use of.
 fn idle_schema_option(command: &Command, matches: &ArgMatches) -> Option<Failure> {
@@ -725,7 +727,7 @@ mod tests {
             let schema = SchemaOptions::from_arg_matches(&matches).unwrap();
             schema.build(&bounds).ok()
         };
-        let kinds: [&[&str]; 18] = [
+        let kinds: [&[&str]; 20] = [
             &[],
             &["--chars=4"],
             &["--code=4"],
@@ -744,6 +746,8 @@ mod tests {
             &["--exact", "--features"],
             &["--containment=6"],
             &["--containment=6", "--minhash=64"],
+            &["--vector=8"],
+            &["--vector=8", "--simhash=64"],
         ];
         let values = [
             "0.7",
@@ -765,6 +769,7 @@ mod tests {
             "jenkins",
             "1000000000000",
             "2000",
+            "f16",
         ];
         let (mut idle, mut tried) = (Vec::new(), 0);
         for kind in kinds {

@@ -11,7 +11,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command};
 
 /// Options of other tools and of other verbs, with those that do the same here. The first that the verb has is named.
-const OPTIONS: [(&[&str], &[&str]); 17] = [
+const OPTIONS: [(&[&str], &[&str]); 20] = [
     (
         &[
             "-j",
@@ -37,6 +37,20 @@ const OPTIONS: [(&[&str], &[&str]); 17] = [
         &["threshold", "distance"],
     ),
     (&["--hamming", "--max-distance"], &["distance"]),
+    (&["--l2", "--max-l2"], &["euclidean"]),
+    (
+        &[
+            "--cosine",
+            "--dim",
+            "--dimension",
+            "--dimensions",
+            "--embedding",
+            "--embeddings",
+            "--vectors",
+        ],
+        &["vector", "vector-field"],
+    ),
+    (&["--embedding-field", "--vector-column"], &["vector-field"]),
     (
         &[
             "--num-perm",

@@ -3,6 +3,7 @@
 use std::num::NonZeroU32;
 
 use clap::{Args, ValueEnum};
+use resemblance::schema::VectorMetric;
 use resemblance::{Bounds, ContainmentQuery, Family, Schema};
 
 use crate::failure::{Failure, Result};
@@ -11,9 +12,14 @@ use crate::failure::{Failure, Result};
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Bounds")]
 pub(crate) struct BoundOptions {
-    /// Minimum similarity of near-duplicates, above 0 and at most 1 (MinHash) [default: 0.8, or the store's]
+    /// Minimum similarity of near-duplicates, above 0 and at most 1 (MinHash, or the cosine of --vector) [default: 0.8,
+    /// for vectors 0.95, or the store's]
     #[arg(long, value_name = "T")]
     pub(crate) threshold: Option<f64>,
+    /// Maximum Euclidean distance of near vectors (--vector). With a new schema, vectors are compared by this distance
+    /// instead of the cosine. Results have the similarity 1 / (1 + distance) [default: the store's]
+    #[arg(long, value_name = "D", conflicts_with = "threshold", value_parser = parse_euclidean)]
+    pub(crate) euclidean: Option<f64>,
     /// Maximum Hamming distance of near-duplicates (SimHash) [default: the store's; for a new schema 3 (32 bits: 2, 128
     /// bits: 6, 256 bits: 31)]
     #[arg(long, value_name = "D")]
@@ -24,8 +30,8 @@ impl BoundOptions {
     /// Returns the bounds on what is reported from a store.
     pub(crate) fn bounds(&self) -> Bounds {
         let mut bounds = Bounds::new();
-        if let Some(threshold) = self.threshold {
-            bounds = bounds.min_similarity(threshold);
+        if let Some(similarity) = self.min_similarity() {
+            bounds = bounds.min_similarity(similarity);
         }
         if let Some(distance) = self.distance {
             bounds = bounds.max_distance(u32::from(distance));
@@ -33,15 +39,26 @@ impl BoundOptions {
         bounds
     }
 
+    /// Returns the minimum similarity that was given, or that of vectors at the maximum distance.
+    fn min_similarity(&self) -> Option<f64> {
+        self.threshold
+            .or_else(|| Some(1.0 / (1.0 + self.euclidean?)))
+    }
+
     /// True if any bound was given.
     pub(crate) fn is_given(&self) -> bool {
-        self.threshold.is_some() || self.distance.is_some()
+        self.min_similarity().is_some() || self.distance.is_some()
     }
 
     /// Checks that no bound was given for a family that the store does not have.
     pub(crate) fn must_suit(&self, schema: &Schema) -> Result<()> {
         if self.threshold.is_some() && schema.minhash().is_none() {
             return Err(Failure::usage("--threshold: the store has no MinHash"));
+        }
+        if self.euclidean.is_some() && !is_euclidean(schema) {
+            return Err(Failure::usage(
+                "--euclidean: the store has no vectors with a Euclidean distance",
+            ));
         }
         if self.distance.is_some() && schema.simhash().is_none() {
             return Err(Failure::usage("--distance: the store has no SimHash"));
@@ -54,12 +71,18 @@ impl BoundOptions {
     pub(crate) fn must_be_found(&self, schema: &Schema) -> Result<()> {
         self.must_suit(schema)?;
         let own = schema.minhash().map(|minhash| minhash.threshold());
-        if let Some((given, own)) = self.threshold.zip(own).filter(|(given, own)| given < own) {
-            return Err(Failure::usage(format!(
-                "--threshold {given} is below {own}, the threshold of the store"
-            )));
-        }
-        Ok(())
+        let bounds = self.min_similarity().zip(own);
+        let Some((given, own)) = bounds.filter(|(given, own)| given < own) else {
+            return Ok(());
+        };
+        Err(Failure::usage(match (self.euclidean, schema.vector()) {
+            (Some(distance), Some(vector)) => format!(
+                "--euclidean {distance} is above {}, the distance of the store",
+                // Without the digits that come from the conversion.
+                vector.distance_at(own) as f32
+            ),
+            _ => format!("--threshold {given} is below {own}, the threshold of the store"),
+        }))
     }
 
     /// Checks [`must_be_found`](Self::must_be_found), and that the distance is at most the store's.
@@ -75,9 +98,23 @@ impl BoundOptions {
     }
 }
 
+fn is_euclidean(schema: &Schema) -> bool {
+    let metric = schema.vector().map(|vector| vector.metric());
+    matches!(metric, Some(VectorMetric::Euclidean(_)))
+}
+
+/// A distance of vectors, at which the similarity 1 / (1 + distance) has digits.
+pub(crate) fn parse_euclidean(text: &str) -> Result<f64, String> {
+    let distance: Option<f64> = text.parse().ok();
+    let is_possible = |distance: &f64| (1e-6..=1e6).contains(distance);
+    let expected = "expected a distance from 0.000001 to 1,000,000";
+    distance.filter(is_possible).ok_or_else(|| expected.into())
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum ByOption {
-    /// The similarity, estimated or exact
+    /// The similarity, estimated or exact, of MinHash or of vectors
+    #[value(alias = "vector")]
     Minhash,
     /// The Hamming distance
     Simhash,
@@ -127,6 +164,7 @@ impl ByOptions {
             return Ok(());
         }
         let had = match (has_minhash, has_simhash) {
+            (true, _) if schema.vector().is_some() => "only vectors",
             (true, _) => "only MinHash",
             (_, true) => "only SimHash",
             _ => "neither MinHash nor SimHash",

@@ -28,6 +28,8 @@ enum FormOption {
     Sqlite,
     /// Pages in WARC and WET files of web crawlers
     Warc,
+    /// Rows of an array of NumPy, each of which is a vector
+    Npy,
 }
 
 /// How documents are found in a corpus.
@@ -52,8 +54,12 @@ pub(crate) struct CorpusOptions {
         default_value = "text"
     )]
     text_field: Vec<FieldPath>,
-    /// Read all files in this form [default: detect Parquet, Arrow, SQLite and WARC by their content, and CSV, TSV and
-    /// WARC by their names; other files are JSON Lines, and in folders JSON Lines or one text each, depending on their content]
+    /// Field or column that holds the vector, where documents have vectors: an array or a list of numbers, or a text such
+    /// as "[0.5, 2]"
+    #[arg(long, value_name = "FIELD", default_value = "vector")]
+    vector_field: FieldPath,
+    /// Read all files in this form [default: detect Parquet, Arrow, SQLite, WARC and NumPy by their content, and CSV, TSV
+    /// and WARC by their names; other files are JSON Lines, and in folders JSON Lines or one text each, depending on their content]
     #[arg(long = "as", value_name = "FORM")]
     form: Option<FormOption>,
     /// The table or view to read from SQLite databases [default: the only table]
@@ -99,6 +105,11 @@ impl CorpusOptions {
                 "--id and --text-field must be different fields",
             ));
         }
+        if id.field() == Some(&self.vector_field) {
+            return Err(Failure::usage(
+                "--id and --vector-field must be different fields",
+            ));
+        }
         let kind = self.form.map(|form| match form {
             FormOption::Lines => SourceKind::Lines,
             FormOption::Files => SourceKind::Text,
@@ -108,10 +119,12 @@ impl CorpusOptions {
             FormOption::Arrow => SourceKind::Arrow,
             FormOption::Sqlite => SourceKind::Sqlite,
             FormOption::Warc => SourceKind::Warc,
+            FormOption::Npy => SourceKind::Npy,
         });
         Ok(CorpusSettings {
             id,
             text_fields: self.text_field.clone(),
+            vector_field: self.vector_field.clone(),
             table: self.table.clone(),
             kind,
             separator: self.separator,

@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use resemblance::schema::MinHashSchema;
+use resemblance::schema::{MinHashSchema, VectorSchema};
 use resemblance::{Schema, Text};
 
 use resemblance_corpus::HtmlExtractor;
@@ -19,6 +19,7 @@ fn parts(schema: &Schema) -> Vec<(&'static str, String)> {
     let text = schema.text();
     let step = |step: fn(&Text) -> bool| written(text.as_ref().is_some_and(step));
     let html = HtmlExtractor::of(schema);
+    let vector = schema.vector();
     let minhash = schema.minhash();
     let simhash = schema.simhash();
     let language = |language: fn(&Text) -> Option<resemblance::schema::Language>| {
@@ -38,10 +39,17 @@ fn parts(schema: &Schema) -> Vec<(&'static str, String)> {
         ("--strip-accents", step(Text::is_accent_stripped)),
         ("--stop-words", language(Text::stop_words_language)),
         ("--stem", language(Text::stem_language)),
-        ("--minhash", written(minhash.map(|m| m.values()))),
+        (
+            "--vector, --vector-kept or --euclidean",
+            written(vector.map(|v| (v.dimensions(), v.metric(), v.kept()))),
+        ),
+        (
+            vector.map_or("--minhash", |_| "--vector-values"),
+            written(minhash.map(|m| m.values())),
+        ),
         (
             "--minhash-kind or --permutations",
-            written(minhash.map(|m| m.kind())),
+            written(minhash.filter(|_| vector.is_none()).map(|m| m.kind())),
         ),
         ("--value-bits", written(minhash.map(|m| m.value_bits()))),
         ("--threshold", written(minhash.map(|m| m.threshold()))),
@@ -69,11 +77,22 @@ fn parts(schema: &Schema) -> Vec<(&'static str, String)> {
 
 /// Describes the part of a schema that an option decides.
 pub(super) fn schema_part(schema: &Schema, option: &str) -> String {
-    let minhash = schema.minhash();
+    let vector = schema.vector();
+    let minhash = schema.minhash().filter(|_| vector.is_none());
     let simhash = schema.simhash();
     let or_none = |part: Option<String>, name: &str| part.unwrap_or_else(|| format!("no {name}"));
     let of_minhash = |part: fn(MinHashSchema) -> String| or_none(minhash.map(part), "MinHash");
     match option {
+        "--vector" => or_none(vector.map(described), "vectors"),
+        "--vector-values" | "--vector-kept" if vector.is_none() => "no vectors".into(),
+        "--vector-values" => {
+            let values = schema.minhash().map(|m| format!("{} values", m.values()));
+            or_none(values, "values")
+        }
+        "--vector-kept" => match vector.and_then(|vector| vector.kept()) {
+            Some(form) => format!("vectors kept as {form}"),
+            None => "no kept vectors".into(),
+        },
         "--minhash" => of_minhash(|m| format!("{} MinHash values", m.values())),
         "--minhash-kind" | "--permutations" => of_minhash(|m| m.kind().to_string()),
         "--value-bits" => of_minhash(|m| format!("values of {} bits", m.value_bits())),
@@ -99,10 +118,15 @@ pub(super) fn schema_part(schema: &Schema, option: &str) -> String {
         "--near" => format!("the rule {:?}", schema.near()).to_lowercase(),
         "--empty" => format!("empty documents {:?}", schema.empty_documents()).to_lowercase(),
         _ => match schema.text() {
+            None if vector.is_some() => "vectors without texts".into(),
             Some(text) => format!("texts of {text}"),
             None => "documents that are not texts".into(),
         },
     }
+}
+
+fn described(vector: VectorSchema) -> String {
+    format!("vectors of {} dimensions", vector.dimensions())
 }
 
 fn written(part: impl Debug) -> String {

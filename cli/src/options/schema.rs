@@ -4,10 +4,10 @@ use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
 use resemblance::schema::{
-    ClusterBounds, DocumentFrequencies, EmptyDocuments, Linkage, MinHashKind, MinHashSchema,
+    ClusterBounds, DocumentFrequencies, EmptyDocuments, KeptVector, Linkage, MinHashKind,
     Permutations,
 };
-use resemblance::{Combine, Containment, MinHash, Schema, SchemaBuilder, SimHash};
+use resemblance::{Combine, Containment, MinHash, Schema, SchemaBuilder, SimHash, Vector};
 use resemblance_corpus::HtmlExtractor;
 
 use super::bounds::BoundOptions;
@@ -108,13 +108,60 @@ impl From<PermutationsOption> for Permutations {
     }
 }
 
-/// Options for how signatures are computed and indexed. Without --minhash, --simhash and
+/// The options that a schema of vectors has no use for.
+const WITHOUT_VECTORS: [&str; 9] = [
+    "features",
+    "tf_idf",
+    "minhash",
+    "minhash_kind",
+    "permutations",
+    "value_bits",
+    "fingerprints",
+    "exact",
+    "exact_bits",
+];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum KeptOption {
+    /// Numbers of 32 bits, unchanged
+    F32,
+    /// Numbers of 16 bits, with 11 significant bits
+    F16,
+    /// Whole numbers of 8 bits, with a power of two for each vector
+    I8,
+    /// No vectors: similarities are estimates by the hash values
+    None,
+}
+
+impl KeptOption {
+    fn form(self) -> Option<KeptVector> {
+        match self {
+            Self::F32 => Some(KeptVector::F32),
+            Self::F16 => Some(KeptVector::F16),
+            Self::I8 => Some(KeptVector::I8),
+            Self::None => None,
+        }
+    }
+}
+
+/// Options for how signatures are computed and indexed. Without --minhash, --vector, --simhash and
 /// --containment: 128 MinHash values.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Schema")]
 pub(crate) struct SchemaOptions {
     #[command(flatten)]
     text: TextOptions,
+    /// Documents have vectors of N numbers, such as embeddings (see --vector-field, or rows of .npy files). They are near
+    /// by the cosine of their angle, or with --euclidean by their distance. With --simhash or --containment, they have
+    /// texts as well
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(2..), conflicts_with_all = WITHOUT_VECTORS)]
+    vector: Option<u16>,
+    /// Hash values of each vector [default: 512]
+    #[arg(long, value_name = "K", requires = "vector", conflicts_with_all = WITHOUT_VECTORS, value_parser = clap::value_parser!(u16).range(16..=1024))]
+    vector_values: Option<u16>,
+    /// Form in which vectors are kept: every similarity is that of the kept vectors [default: f32]
+    #[arg(long, value_name = "FORM", requires = "vector", conflicts_with_all = WITHOUT_VECTORS)]
+    vector_kept: Option<KeptOption>,
     /// Treat texts as HTML: compare the visible text, without markup, scripts and styles. A store records this and
     /// expects HTML from then on; the seed identifies the extractor and its version (feature html)
     #[arg(long, conflicts_with_all = ["seed", "features"])]
@@ -127,7 +174,7 @@ pub(crate) struct SchemaOptions {
     /// --minhash-kind weighted and probability. The store keeps the counts
     #[arg(long)]
     tf_idf: bool,
-    /// Use MinHash with K values [default: 128, unless --simhash or --containment is given]
+    /// Use MinHash with K values [default: 128, unless --vector, --simhash or --containment is given]
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u16).range(16..=1024))]
     minhash: Option<u16>,
     /// Kind of MinHash values [default: functions]
@@ -317,13 +364,10 @@ impl SchemaOptions {
     /// threshold and distance. Features that will be weighted by their rarity have no weights yet.
     pub(crate) fn build(&self, bounds: &BoundOptions) -> Result<Schema> {
         let mut schema = Schema::builder();
-        let without_texts = match (self.features, self.is_external(), self.fingerprints) {
-            (true, _, _) => Some("--features"),
-            (false, true, _) => Some("--minhash-kind external"),
-            (false, false, Some(_)) if self.minhash.is_none() => Some("--fingerprints"),
-            (false, false, _) => None,
-        };
-        match (without_texts, given(self.text.agreements(None)).next()) {
+        match (
+            self.without_texts(),
+            given(self.text.agreements(None)).next(),
+        ) {
             (None, _) => schema = schema.text(self.text.text()),
             (Some(option), _) if self.html => {
                 return Err(Failure::usage(format!(
@@ -337,7 +381,9 @@ impl SchemaOptions {
                 )));
             }
         }
-        if let Some(minhash) = self.minhash_options(bounds)? {
+        if let Some(vector) = self.vector_options(bounds)? {
+            schema = schema.vector(vector);
+        } else if let Some(minhash) = self.minhash_options(bounds)? {
             schema = schema.minhash(minhash);
         }
         let ready_made = self.fingerprints.map(SimHash::external);
@@ -385,6 +431,23 @@ impl SchemaOptions {
         self.weighable(schema.build()?)
     }
 
+    /// Returns the option by which documents are not texts, if one was given.
+    fn without_texts(&self) -> Option<&'static str> {
+        let is_beside = self.simhash.is_some() || self.containment.is_some();
+        let given = [
+            ("--features", self.features),
+            ("--minhash-kind external", self.is_external()),
+            ("--vector", self.vector.is_some() && !is_beside),
+            (
+                "--fingerprints",
+                self.fingerprints.is_some() && self.minhash.is_none(),
+            ),
+        ];
+        given
+            .into_iter()
+            .find_map(|(option, is_given)| is_given.then_some(option))
+    }
+
     /// Returns a schema with weights of no documents if there are to be any, or an error if it cannot have them.
     fn weighable(&self, schema: Schema) -> Result<Schema> {
         match self.tf_idf {
@@ -394,7 +457,38 @@ impl SchemaOptions {
     }
 
     fn has_both_families(&self) -> bool {
-        self.minhash.is_some() && self.simhash.or(self.fingerprints).is_some()
+        self.minhash.or(self.vector).is_some() && self.simhash.or(self.fingerprints).is_some()
+    }
+
+    /// Returns the rules for vectors, if documents have any.
+    fn vector_options(&self, bounds: &BoundOptions) -> Result<Option<Vector>> {
+        let Some(dimensions) = self.vector else {
+            return match bounds.euclidean {
+                Some(_) => Err(Failure::usage("--euclidean needs --vector")),
+                None => Ok(None),
+            };
+        };
+        let mut vector = match bounds.euclidean {
+            Some(distance) => Vector::euclidean(dimensions, distance),
+            None => Vector::cosine(dimensions),
+        };
+        if let Some(threshold) = bounds.threshold {
+            vector = vector.threshold(threshold);
+        }
+        if let Some(values) = self.vector_values {
+            vector = vector.values(values);
+        }
+        if let Some(recall) = self.recall {
+            vector = vector.recall(recall);
+        }
+        if let Some((bands, rows)) = self.bands.zip(self.rows) {
+            vector = vector.banding(bands, rows);
+        }
+        Ok(Some(match self.vector_kept.map(KeptOption::form) {
+            None => vector,
+            Some(Some(form)) => vector.kept(form),
+            Some(None) => vector.estimated(),
+        }))
     }
 
     fn containment(&self) -> Option<Containment> {
@@ -527,24 +621,44 @@ impl SchemaOptions {
             ("--empty", self.empty.map(|_| false)),
         ];
         let text = self.text.agreements(schema).into_iter();
-        let minhash = self.minhash_agreements(minhash);
-        given(text.chain(minhash).chain(agreements)).collect()
+        let values = self.minhash_agreements(schema).into_iter();
+        let vectors = self.vector_agreements(schema);
+        given(text.chain(values).chain(vectors).chain(agreements)).collect()
+    }
+
+    /// Returns for each option that concerns vectors whether it agrees, if it was given.
+    fn vector_agreements(&self, schema: Option<&Schema>) -> [Agreement; 3] {
+        let vector = schema.and_then(Schema::vector);
+        let values = schema
+            .and_then(Schema::minhash)
+            .filter(|_| vector.is_some());
+        [
+            agreement("--vector", self.vector, vector.map(|it| it.dimensions())),
+            agreement(
+                "--vector-values",
+                self.vector_values,
+                values.map(|it| it.values()),
+            ),
+            agreement(
+                "--vector-kept",
+                self.vector_kept.map(KeptOption::form),
+                vector.map(|it| it.kept()),
+            ),
+        ]
     }
 
     /// Returns for each option that concerns the values whether it agrees, if it was given.
-    fn minhash_agreements(&self, schema: Option<MinHashSchema>) -> [Agreement; 4] {
-        let kind = schema.map(|minhash| minhash.kind());
+    fn minhash_agreements(&self, schema: Option<&Schema>) -> [Agreement; 4] {
+        let has_vectors = schema.and_then(Schema::vector).is_some();
+        let own = schema.and_then(Schema::minhash).filter(|_| !has_vectors);
+        let kind = own.map(|minhash| minhash.kind());
         let is_of = |own: PermutationsOption| kind == Some(MinHashKind::Functions(own.into()));
         let is_kind = |own: KindOption| kind.is_some_and(|kind| own.is(kind));
         [
-            agreement("--minhash", self.minhash, schema.map(|m| m.values())),
+            agreement("--minhash", self.minhash, own.map(|m| m.values())),
             ("--minhash-kind", self.minhash_kind.map(is_kind)),
             ("--permutations", self.permutations.map(is_of)),
-            agreement(
-                "--value-bits",
-                self.value_bits,
-                schema.map(|m| m.value_bits()),
-            ),
+            agreement("--value-bits", self.value_bits, own.map(|m| m.value_bits())),
         ]
     }
 

@@ -121,6 +121,11 @@ pub(crate) fn must_have_similarities(option: &str, schema: &Schema) -> Result<()
 /// Fails if the estimates are of weighted similarity: exact similarities are those of sets.
 pub(crate) fn must_compare_sets(schema: &Schema) -> Result<()> {
     let kind = schema.minhash().map(|minhash| minhash.kind());
+    if schema.vector().is_some() {
+        return Err(Failure::usage(
+            "vectors have no features that could be compared",
+        ));
+    }
     if kind == Some(MinHashKind::External) {
         return Err(Failure::usage(
             "external signatures have no features, so similarities cannot be exact",

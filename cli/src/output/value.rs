@@ -94,6 +94,8 @@ pub(crate) enum Value<'a> {
     Values(Option<&'a [u32]>),
     /// Hashes of 64 bits, 16 hexadecimal digits each, separated by commas.
     Hashes(&'a [u64]),
+    /// The components of a vector, separated by commas.
+    Vector(Option<&'a [f32]>),
     /// A fingerprint in hexadecimal: all digits that its number of bits has.
     Fingerprint(Option<Fingerprint>),
     /// Bytes in hexadecimal.
@@ -147,6 +149,9 @@ impl<'a> Value<'a> {
             Self::Distance(value) => value.into(),
             Self::Values(values) => values.into(),
             Self::Hashes(hashes) => hashes.iter().map(|hash| format!("{hash:016x}")).collect(),
+            Self::Vector(vector) => vector
+                .map(|vector| vector.iter().map(|it| shortest(*it)).collect::<Vec<f64>>())
+                .into(),
             Self::Fingerprint(value) => value.map(|value| value.to_string()).into(),
             Self::Bytes(bytes) => hexadecimal(bytes).into(),
         }
@@ -190,6 +195,7 @@ impl<'a> Value<'a> {
                 let texts = hashes.iter().map(|hash| format!("{hash:016x}"));
                 texts.collect::<Vec<_>>().join(",").into()
             }
+            Self::Vector(vector) => shown(vector.map(|it| it.iter().join(","))).into(),
             Self::Fingerprint(value) => shown(*value).into(),
             Self::Bytes(bytes) => hexadecimal(bytes).into(),
         }
@@ -206,6 +212,11 @@ impl Value<'_> {
             _ => self.text(),
         }
     }
+}
+
+/// Returns the number of 64 bits with the digits that identify one of 32 bits.
+fn shortest(number: f32) -> f64 {
+    number.to_string().parse().unwrap_or(f64::from(number))
 }
 
 /// Four significant digits, with an exponent where zeros would be many.
@@ -290,6 +301,7 @@ mod tests {
                 "[\"0000000000000001\",\"ffffffffffffffff\"]",
             ),
             (Value::Hashes(&[]), "", "[]"),
+            (Value::Vector(Some(&[0.1, -2.0])), "0.1,-2", "[0.1,-2.0]"),
             (
                 Value::Fingerprint(Some(255_u64.into())),
                 "00000000000000ff",

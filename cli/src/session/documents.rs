@@ -512,10 +512,19 @@ fn work_on<T>(
             }
         }
     }
-    let values = if good.is_empty() {
-        Vec::new()
-    } else {
-        work(&good)?
+    let values = match good.is_empty() {
+        true => Vec::new(),
+        false => work(&good).or_else(|failure| {
+            let mut faults = corpus.unsketched_vectors(&good);
+            if faults.is_empty() {
+                return Err(failure);
+            }
+            good.retain(|document| !faults.contains_key(&document.number));
+            for (numbered, reason) in &mut outcomes {
+                *reason = reason.take().or_else(|| faults.remove(&numbered.number));
+            }
+            work(&good)
+        })?,
     };
     if values.len() != good.len() {
         return Err(bug("not every document was worked on").into());
@@ -523,13 +532,7 @@ fn work_on<T>(
     let mut worked: vec::IntoIter<_> = values
         .into_iter()
         .zip(good)
-        .map(|(value, document)| WorkedDocument {
-            key: document.key.into_owned(),
-            has_own_id: document.has_own_id,
-            stamp: document.stamp,
-            payload: document.payload.into_owned(),
-            value,
-        })
+        .map(|(value, document)| WorkedDocument::new(value, document))
         .collect::<Vec<_>>()
         .into_iter();
     let read = outcomes.into_iter().map(|(numbered, reason)| {
@@ -600,6 +603,9 @@ fn idle_settings(corpus: &Corpus, inputs: &[PathBuf]) -> Vec<String> {
     let are_default = settings.text_fields == CorpusSettings::default().text_fields;
     if !settings.content.takes_texts && !are_default {
         idle.push("--text-field is for texts, and these documents are not texts".to_owned());
+    }
+    if settings.has_idle_vector_field() {
+        idle.push("--vector-field is for vectors, and the schema has none".to_owned());
     }
     if !has_folder {
         let given = [

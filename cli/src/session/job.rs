@@ -191,6 +191,7 @@ impl Manifest {
             (SCHEMA, schema),
             ("--id", format!("{:?}", read.id)),
             ("--text-field", format!("{:?}", read.text_fields)),
+            ("--vector-field", format!("{:?}", read.vector_field)),
             ("--stamp-field", format!("{:?}", read.stamp_field)),
             ("--stamp", format!("{} {}", read.stamp, read.needs_stamp)),
             ("--payload-field", format!("{:?}", read.payload_field)),

@@ -61,9 +61,13 @@ fn print_store(context: &Context, path: &Path, store: &Store) -> Result<()> {
 
 /// An error if texts cannot be sketched for this schema.
 pub(crate) fn must_take_text(schema: &Schema) -> Result<()> {
-    match schema.text() {
-        Some(_) => Ok(()),
-        None => Err(Failure::usage(
+    match (schema.text(), schema.vector()) {
+        (_, Some(_)) => Err(Failure::usage(
+            "the documents of the store have vectors, so a text alone cannot be compared",
+        )
+        .with_note("--corpus FILE reads documents with vectors, and --key K names a stored one")),
+        (Some(_), None) => Ok(()),
+        (None, None) => Err(Failure::usage(
             "the schema of the store has no rule for texts, so only programs can add to it or query it",
         )),
     }

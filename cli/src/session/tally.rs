@@ -5,7 +5,7 @@ use std::sync::Arc;
 use itertools::Itertools as _;
 
 use resemblance::Document;
-use resemblance_corpus::{BadDocument, Corpus, ReadTotals};
+use resemblance_corpus::{BadDocument, Corpus, CorpusDocument, ReadTotals};
 
 use super::context::Context;
 use crate::failure::{Failure, FailureKind, Result};
@@ -195,6 +195,18 @@ pub(crate) struct WorkedDocument<T> {
     pub(crate) stamp: u64,
     pub(crate) payload: Vec<u8>,
     pub(crate) value: T,
+}
+
+impl<T> WorkedDocument<T> {
+    pub(super) fn new(value: T, document: CorpusDocument<'_>) -> Self {
+        Self {
+            key: document.key.into_owned(),
+            has_own_id: document.has_own_id,
+            stamp: document.stamp,
+            payload: document.payload.into_owned(),
+            value,
+        }
+    }
 }
 
 impl<T> WorkedDocument<T> {

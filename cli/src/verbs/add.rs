@@ -19,7 +19,8 @@ use super::add_verdicts::AdditionVerdicts;
 use super::verdicts::NoVerdicts as AdditionVerdicts;
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::{
-    BoundOptions, CorpusOptions, StoredOptions, VerifyOptions, must_use_texts, parse_seconds,
+    BoundOptions, CorpusOptions, StoredOptions, VerifyOptions, must_use_texts, parse_euclidean,
+    parse_seconds,
 };
 use crate::output::{Evidence, Survivor, SurvivorPlace};
 use crate::session::{
@@ -68,6 +69,9 @@ pub(crate) struct AddArguments {
     /// With --if-new: minimum similarity of near-duplicates, at least the store's [default: the store's]
     #[arg(long, value_name = "T", requires = "if_new", conflicts_with = "upsert")]
     threshold: Option<f64>,
+    /// With --if-new: maximum Euclidean distance of near vectors, at most the store's [default: the store's]
+    #[arg(long, value_name = "D", requires = "if_new", conflicts_with_all = ["upsert", "threshold"], value_parser = parse_euclidean)]
+    euclidean: Option<f64>,
     /// With --if-new: maximum Hamming distance of near-duplicates, at most the store's [default: the
     /// store's]
     #[arg(long, value_name = "D", requires = "if_new", conflicts_with = "upsert")]
@@ -154,6 +158,7 @@ impl AddArguments {
     fn bounds(&self) -> BoundOptions {
         BoundOptions {
             threshold: self.threshold,
+            euclidean: self.euclidean,
             distance: self.distance,
         }
     }
@@ -227,7 +232,7 @@ fn add_to(context: &Context, arguments: &AddArguments, store: &Store) -> Result<
             &arguments.corpus,
             &corpus,
             store.schema(),
-            is_exact,
+            is_exact || store.schema().is_exact(),
         )?,
     };
     if outputs.is_some() {

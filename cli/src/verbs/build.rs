@@ -22,6 +22,7 @@ use resemblance_corpus::ContentRule;
 Examples:
   resemblance build seen.rsm corpus.jsonl.gz
   resemblance build texts.rsm folder/ --include '*.txt' --chars 9
+  resemblance build embeddings.rsm embeddings.npy --vector 384
   zcat part-*.gz | resemblance build seen.rsm - --skip-bad")]
 pub(crate) struct BuildArguments {
     /// The file to create; it must not exist

@@ -14,7 +14,7 @@ use crate::session::{Context, open_to_read, with_tf_idf};
 ///
 /// Prints the schema, and with -v the probability of finding a pair near the threshold. How signatures are computed is
 /// fixed from then on; reband can change bands and tables. A store with --features accepts documents by their features,
-/// one with --minhash-kind external accepts signatures from another program.
+/// one with --vector by their vectors, and one with --minhash-kind external accepts signatures from another program.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -25,13 +25,14 @@ Examples:
   resemblance create news.rsm --threshold 0.7 --clusters
   resemblance create crawl.rsm --shared-writers
   resemblance create small.rsm --minhash 512 --minhash-kind one-pass --value-bits 1
-  resemblance create others.rsm --minhash-kind external --value-bits 16")]
+  resemblance create others.rsm --minhash-kind external --value-bits 16
+  resemblance create embeddings.rsm --vector 384 --threshold 0.97")]
 pub(crate) struct CreateArguments {
     /// The file to create; it must not exist
     #[arg(value_name = "NEW_STORE")]
     store: PathBuf,
     /// Copy the schema of this store. Other schema options must agree with it
-    #[arg(long, value_name = "STORE", conflicts_with_all = ["threshold", "distance", "tf_idf_of", "tf_idf"])]
+    #[arg(long, value_name = "STORE", conflicts_with_all = ["threshold", "euclidean", "distance", "tf_idf_of", "tf_idf"])]
     like: Option<PathBuf>,
     #[command(flatten)]
     schema: SchemaOptions,

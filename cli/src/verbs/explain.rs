@@ -81,6 +81,10 @@ pub(crate) fn explain(context: &Context, arguments: &ExplainArguments) -> Result
         ));
     }
     let schema = arguments.schema.build(&arguments.bounds)?;
+    if schema.vector().is_some() {
+        let usage = "explain compares texts by their features: omit --vector";
+        return Err(Failure::usage(usage));
+    }
     // Before the texts are read, so that an output that cannot be written is refused immediately.
     let is_standard = arguments.output.as_os_str() == "-";
     let create = || Destination::create(&arguments.output, arguments.force);

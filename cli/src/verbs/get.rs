@@ -15,8 +15,9 @@ use crate::session::{Context, find_document, open_to_read};
 /// Show the document that a store has under a key, or a position
 ///
 /// Columns: key, stamp, minhash (comma-separated values, at the width the store keeps; for bottom-k the hashes, 16
-/// hexadecimal digits each), simhash (8 to 64 hexadecimal digits), payload_hex, and payload if it is UTF-8 text; jsonl
-/// also has id. --position prints a position alone, with escapes as in keys. Exit status 1 if there is none.
+/// hexadecimal digits each) or vector (comma-separated numbers as the store keeps them: for the cosine, scaled to length 1),
+/// simhash (8 to 64 hexadecimal digits), payload_hex, and payload if it is UTF-8 text; jsonl also has id. --position
+/// prints a position alone, with escapes as in keys. Exit status 1 if there is none.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -52,10 +53,14 @@ pub(crate) fn get(context: &Context, arguments: &GetArguments) -> Result<Outcome
         return Ok(Outcome::Nothing);
     };
     let schema = snapshot.schema();
+    let has_vectors = schema.vector().is_some();
     let columns = vec![
         Column::new("key"),
         Column::new("stamp"),
-        Column::new("minhash").shown_if(schema.minhash().is_some()),
+        match has_vectors {
+            true => Column::new("vector").shown_if(schema.is_exact()),
+            false => Column::new("minhash").shown_if(schema.minhash().is_some()),
+        },
         Column::new("simhash").shown_if(schema.simhash().is_some()),
         Column::new("payload_hex"),
         Column::new("payload"),
@@ -67,6 +72,7 @@ pub(crate) fn get(context: &Context, arguments: &GetArguments) -> Result<Outcome
         Value::Stamp(record.stamp()),
         match signature.bottom_k() {
             Some(hashes) => Value::Hashes(hashes),
+            None if has_vectors => Value::Vector(signature.vector()),
             None => Value::Values(signature.minhash()),
         },
         Value::Fingerprint(signature.fingerprint()),

@@ -134,9 +134,10 @@ pub(crate) struct QueryArguments {
 }
 
 /// The options that require bounds, which the nearest documents do not have.
-const BOUNDED: [&str; 6] = [
+const BOUNDED: [&str; 7] = [
     "limit",
     "threshold",
+    "euclidean",
     "distance",
     "scan",
     "budget",

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
+use resemblance::schema::{VectorMetric, VectorSchema};
 use resemblance::stats::{BucketSample, BucketStats, Stats};
 use resemblance::{Snapshot, Store};
 use serde_json::{Map, json};
@@ -185,9 +186,10 @@ fn follow(context: &Context, store: &Store, interval: Duration, layout: Layout) 
 /// The store in one sentence, with what should be done about it.
 fn headline(store: &Store, stats: &Stats) -> String {
     let schema = store.schema();
-    let threshold = schema
-        .minhash()
-        .map(|it| format!("threshold {}", it.threshold()));
+    let threshold = schema.minhash().map(|it| match schema.vector() {
+        Some(vector) => near_vectors(vector, it.threshold()),
+        None => format!("threshold {}", it.threshold()),
+    });
     let distance = schema
         .simhash()
         .map(|it| format!("distance up to {}", it.max_distance()));
@@ -211,6 +213,17 @@ fn headline(store: &Store, stats: &Stats) -> String {
         escape::byte_size(stats.file_bytes),
         bounds.map(|bound| bound + ", ").collect::<String>()
     )
+}
+
+/// Describes which vectors are near.
+fn near_vectors(vector: VectorSchema, threshold: f64) -> String {
+    match vector.metric() {
+        VectorMetric::Cosine => format!("cosine {threshold} or more"),
+        VectorMetric::Euclidean(_) => {
+            let distance = Value::Significant(vector.distance_at(threshold));
+            format!("Euclidean distance up to {}", distance.text())
+        }
+    }
 }
 
 /// The meanings of the store's measures, in the order of [`summary`].

@@ -8,7 +8,7 @@ use itertools::Itertools as _;
 use resemblance::exact::fingerprints_within;
 use resemblance::invariant::OrBug;
 use resemblance::schema::{Banding, TYPICAL_FEATURES};
-use resemblance::{Error, MinHash, Schema, SimHash};
+use resemblance::{Error, MinHash, Schema, SimHash, Vector};
 use resemblance_eval::{
     BAND_POSTING_BYTES, Background, BandingChoice, Chart, TABLE_POSTING_BYTES, TableChoice,
     near_neighbour_plan, s_curves,
@@ -16,7 +16,8 @@ use resemblance_eval::{
 
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::{
-    CorpusOptions, FormatOptions, TableGroups, default_text, parse_bits, simhash_of,
+    CorpusOptions, FormatOptions, TableGroups, default_text, parse_bits, parse_euclidean,
+    simhash_of,
 };
 use crate::output::{Column, Destination, GroupedNumber, Results, Value, write_chart};
 use crate::session::{Context, SampleSource, read_sample};
@@ -24,6 +25,8 @@ use resemblance_corpus::ContentRule;
 
 /// The points at which the S-curve is shown, and the columns.
 const POINTS: [f64; 10] = [0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95];
+/// The place of the column `curve_threshold` among the facts of a choice.
+const CURVE_THRESHOLD: usize = 6;
 const POINT_COLUMNS: &str = "p0.50 p0.55 p0.60 p0.65 p0.70 p0.75 p0.80 p0.85 p0.90 p0.95";
 
 /// The points for SimHash, which finds only near-identical documents.
@@ -49,6 +52,9 @@ const FEW_CANDIDATES: f64 = 1_000.0;
 /// and over the curve (tsv and jsonl). --bands and --rows show the given bands, and --curve-threshold those whose curve
 /// is steepest there. Bytes are per document: of its postings, of its signature, and of everything but its key.
 ///
+/// Vectors (--vector 384): the same for the hash values of vectors, by their cosine, or with --euclidean by their
+/// distance, at which the similarity is 1 / (1 + distance).
+///
 /// SimHash (--simhash 64): for each number of documents, the permuted tables of a store, the candidates of a query if
 /// fingerprints are uniform, and the probability that unweighted sets of a given Jaccard similarity, with --features
 /// features together, are within the distance.
@@ -66,16 +72,24 @@ Examples:
   resemblance tune --corpus corpus.jsonl.gz --sample 2000
   resemblance tune --bands 20 --rows 5 --format table
   resemblance tune --nearest 0.8,0.5,0.3 --documents 10000000
+  resemblance tune --vector 384 --threshold 0.97
   resemblance tune --simhash 64 --distance 3 --format tsv
   resemblance tune --simhash 64 --tables 5,2")]
 pub(crate) struct TuneArguments {
-    /// Minimum similarity of near-duplicates [default: 0.8]
+    /// Minimum similarity of near-duplicates [default: 0.8, for vectors 0.95]
     #[arg(long, value_name = "T", conflicts_with = "simhash")]
     threshold: Option<f64>,
+    /// Show the hash values of vectors of N numbers instead
+    #[arg(long, value_name = "N", conflicts_with_all = ["simhash", "curve_threshold", "nearest", "corpus"])]
+    vector: Option<u16>,
+    /// Maximum Euclidean distance of near vectors, instead of the cosine
+    #[arg(long, value_name = "D", requires = "vector", conflicts_with_all = WITHOUT_DISTANCE, value_parser = parse_euclidean)]
+    euclidean: Option<f64>,
     /// Share of the pairs at the threshold that must be found [default: 0.95]
     #[arg(long, value_name = "R", conflicts_with = "simhash")]
     recall: Option<f64>,
-    /// Numbers of MinHash values to compare [default: 64,128,256,512; with --bands the number they need]
+    /// Numbers of values to compare [default: 64,128,256,512, for vectors 128,256,512,1024; with --bands the number they
+    /// need]
     #[arg(
         long,
         value_name = "K,...",
@@ -103,7 +117,8 @@ pub(crate) struct TuneArguments {
     /// Documents in the store [default: 1000000; with --simhash 100000 to 1000000000]
     #[arg(long, value_name = "N")]
     documents: Option<u64>,
-    /// Assumed similarity of documents that are not near-duplicates [default: 0.05]
+    /// Assumed similarity of documents that are not near-duplicates [default: 0.05, for vectors a cosine of 0.2 or four
+    /// times the distance]
     #[arg(long, value_name = "S", conflicts_with_all = ["simhash", "corpus"])]
     background: Option<f64>,
     /// Measure the background in a corpus instead (exact similarities of all pairs)
@@ -147,11 +162,22 @@ pub(crate) struct TuneArguments {
 }
 
 /// The options that a corpus is not measured for. clap drops a requirement that conflicts with them.
-const WITHOUT_CORPUS: [&str; 3] = ["nearest", "background", "simhash"];
+const WITHOUT_CORPUS: [&str; 5] = ["nearest", "background", "simhash", "vector", "euclidean"];
+
+/// The options that a distance of vectors does not go with.
+const WITHOUT_DISTANCE: [&str; 5] = [
+    "threshold",
+    "simhash",
+    "curve_threshold",
+    "nearest",
+    "corpus",
+];
 
 /// The options that SimHash has no use for.
-const OF_MINHASH: [&str; 11] = [
+const OF_MINHASH: [&str; 13] = [
     "threshold",
+    "vector",
+    "euclidean",
     "recall",
     "values",
     "curve_threshold",
@@ -173,7 +199,21 @@ impl TuneArguments {
     }
 
     fn threshold(&self) -> f64 {
-        self.threshold.unwrap_or(0.8)
+        let usual = match (self.vector, self.euclidean) {
+            (_, Some(distance)) => 1.0 / (1.0 + distance),
+            (Some(_), None) => 0.95,
+            (None, None) => 0.8,
+        };
+        self.threshold.unwrap_or(usual)
+    }
+
+    fn background(&self) -> f64 {
+        let usual = match (self.vector, self.euclidean) {
+            (_, Some(distance)) => 1.0 / (1.0 + 4.0 * distance),
+            (Some(_), None) => 0.2,
+            (None, None) => 0.05,
+        };
+        self.background.unwrap_or(usual)
     }
 
     fn recall(&self) -> f64 {
@@ -208,8 +248,20 @@ pub(crate) fn tune(context: &Context, arguments: &TuneArguments) -> Result<Outco
     Ok(Outcome::Done)
 }
 
-/// MinHash with the bands for a number of values, or with those that were given.
-fn minhash_for(arguments: &TuneArguments, values: u16) -> resemblance::Result<MinHash> {
+/// Returns a schema of a number of values with the bands that suit them, or with those that were given.
+fn schema_of(arguments: &TuneArguments, values: u16) -> resemblance::Result<Schema> {
+    let builder = Schema::builder();
+    if let Some(dimensions) = arguments.vector {
+        let vector = match arguments.euclidean {
+            Some(distance) => Vector::euclidean(dimensions, distance),
+            None => Vector::cosine(dimensions).threshold(arguments.threshold()),
+        };
+        let vector = vector.values(values).recall(arguments.recall());
+        return Ok(match arguments.bands.zip(arguments.rows) {
+            Some((bands, rows)) => builder.vector(vector.banding(bands, rows)).build()?,
+            None => builder.vector(vector).build()?,
+        });
+    }
     let minhash = MinHash::new(values).threshold(arguments.threshold());
     let banding = match (
         arguments.bands.zip(arguments.rows),
@@ -217,9 +269,13 @@ fn minhash_for(arguments: &TuneArguments, values: u16) -> resemblance::Result<Mi
     ) {
         (Some((bands, rows)), _) => Banding::explicit(bands, rows, values)?,
         (None, Some(similarity)) => Banding::by_curve(values, similarity)?,
-        (None, None) => return Ok(minhash.recall(arguments.recall())),
+        (None, None) => {
+            let minhash = minhash.recall(arguments.recall());
+            return Ok(builder.minhash(minhash).build()?);
+        }
     };
-    Ok(minhash.banding(banding.bands(), banding.rows()))
+    let minhash = minhash.banding(banding.bands(), banding.rows());
+    Ok(builder.minhash(minhash).build()?)
 }
 
 fn values(arguments: &TuneArguments) -> Result<Vec<u16>> {
@@ -227,7 +283,10 @@ fn values(arguments: &TuneArguments) -> Result<Vec<u16>> {
         return Ok(arguments.values.clone());
     }
     let Some((bands, rows)) = arguments.bands.zip(arguments.rows) else {
-        return Ok(vec![64, 128, 256, 512]);
+        return Ok(match arguments.vector {
+            Some(_) => vec![128, 256, 512, 1024],
+            None => vec![64, 128, 256, 512],
+        });
     };
     let values = bands.checked_mul(rows);
     let usage = || {
@@ -240,12 +299,10 @@ fn values(arguments: &TuneArguments) -> Result<Vec<u16>> {
 
 fn tune_nearest(context: &Context, arguments: &TuneArguments) -> Result<Outcome> {
     let documents = arguments.documents();
-    let far = arguments.background.unwrap_or(0.05);
+    let far = arguments.background();
     let values = arguments.values.first().copied().unwrap_or(128);
-    let minhash = MinHash::new(values)
-        .threshold(arguments.threshold())
-        .recall(arguments.recall());
-    let own = BandingChoice::new(minhash, documents, &Background::assumed(far))?.banding;
+    let schema = schema_of(arguments, values)?;
+    let own = BandingChoice::new(&schema, documents, &Background::assumed(far))?.banding;
     let short = Banding::explicit(own.bands(), own.rows().min(2), u16::MAX)?;
     for &near in &arguments.nearest {
         let plan = near_neighbour_plan(near, far, documents)?;
@@ -294,8 +351,8 @@ fn tune_minhash(context: &Context, arguments: &TuneArguments) -> Result<Chart> {
     let background = background(context, arguments)?;
     let mut choices = Vec::new();
     for values in values(arguments)? {
-        let minhash = minhash_for(arguments, values);
-        match minhash.and_then(|minhash| BandingChoice::new(minhash, documents, &background)) {
+        let schema = schema_of(arguments, values);
+        match schema.and_then(|schema| BandingChoice::new(&schema, documents, &background)) {
             Err(error) if is_unreachable(&error, recall) => {
                 context.note(format!("{values} values: {error}"));
             }
@@ -329,7 +386,7 @@ fn tune_minhash(context: &Context, arguments: &TuneArguments) -> Result<Chart> {
 
 fn background(context: &Context, arguments: &TuneArguments) -> Result<Background> {
     if arguments.corpus.is_empty() {
-        let similarity = arguments.background.unwrap_or(0.05);
+        let similarity = arguments.background();
         if (0.0..=1.0).contains(&similarity) {
             return Ok(Background::assumed(similarity));
         }
@@ -415,7 +472,7 @@ impl BandingTable<'_> {
             "{verb} {} values: {:.1} % of the pairs of similarity {threshold} are found, the estimates deviate by \
              {:.3}, {} bytes a document, {candidates} a query",
             chosen.minhash.values(),
-            100.0 * chosen.banding.probability(threshold),
+            100.0 * chosen.probability(threshold),
             deviation(chosen),
             GroupedNumber(chosen.document_bytes.round() as u64)
         ))
@@ -428,7 +485,7 @@ impl BandingTable<'_> {
             Value::Count(choice.minhash.values().into()),
             Value::Count(banding.bands().into()),
             Value::Count(banding.rows().into()),
-            Value::Significant(banding.probability(threshold)),
+            Value::Significant(choice.probability(threshold)),
             Value::Significant(choice.minhash.recall_deviation(FAMILIES)),
             Value::Significant(choice.minhash.variance(threshold).sqrt()),
             Value::Significant(banding.approximate_threshold()),
@@ -438,22 +495,28 @@ impl BandingTable<'_> {
         ]
     }
 
-    fn fact_columns() -> Vec<Column> {
-        Column::list(
-            "values bands rows recall recall_deviation deviation curve_threshold candidates \
-             posting_bytes document_bytes",
-        )
+    fn fact_columns(&self) -> Vec<Column> {
+        let names = "values bands rows recall recall_deviation deviation curve_threshold candidates \
+                     posting_bytes document_bytes";
+        let columns = Column::list(names).into_iter().enumerate();
+        // It is not a similarity where values agree by another curve.
+        let is_shown = |place| place != CURVE_THRESHOLD || self.arguments.vector.is_none();
+        columns
+            .map(|(place, column)| column.shown_if(is_shown(place)))
+            .collect()
     }
 
     fn probabilities(choice: &BandingChoice) -> [Value<'static>; 10] {
-        POINTS.map(|similarity| Value::Significant(choice.banding.probability(similarity)))
+        POINTS.map(|similarity| Value::Significant(choice.probability(similarity)))
     }
 
     fn columns(&self) -> Result<()> {
-        let mut columns = Self::fact_columns();
+        let mut columns = self.fact_columns();
         columns.extend(Column::list(
-            "signature_bytes threshold documents background false_positive_area false_negative_area",
+            "signature_bytes threshold documents background",
         ));
+        let areas = Column::list("false_positive_area false_negative_area").into_iter();
+        columns.extend(areas.map(|column| column.shown_if(self.arguments.vector.is_none())));
         columns.extend(Column::list(POINT_COLUMNS));
         let mut results = Results::new(self.arguments.format.layout(), columns)?;
         let threshold = self.arguments.threshold();
@@ -461,7 +524,7 @@ impl BandingTable<'_> {
             let (false_positive_area, false_negative_area) = choice.banding.areas(threshold);
             let mut row = self.facts(choice).to_vec();
             row.extend([
-                Value::Count(2 * u64::from(choice.minhash.values())),
+                Value::Count(choice.minhash.layout().size_bytes() as u64),
                 Value::Significant(threshold),
                 Value::Count(self.arguments.documents()),
                 Value::Significant(self.background.mean()),
@@ -479,13 +542,17 @@ impl BandingTable<'_> {
         let (threshold, documents) = (self.arguments.threshold(), self.arguments.documents());
         let are_by_recall =
             self.arguments.bands.is_none() && self.arguments.curve_threshold.is_none();
+        let (family, other_bytes) = match self.arguments.vector {
+            Some(_) => ("vectors", "the values and the vector"),
+            None => ("MinHash", "2 a value"),
+        };
         self.arguments.say(&match are_by_recall {
-            false => format!("MinHash: bands that are given, at the threshold {threshold}"),
+            false => format!("{family}: bands that are given, at the threshold {threshold}"),
             true => format!(
-                "MinHash: pairs of similarity {threshold} found with probability {recall} or more"
+                "{family}: pairs of similarity {threshold} found with probability {recall} or more"
             ),
         })?;
-        let mut results = Results::new(layout, Self::fact_columns())?;
+        let mut results = Results::new(layout, self.fact_columns())?;
         for choice in self.choices {
             results.row(&self.facts(choice))?;
         }
@@ -493,7 +560,7 @@ impl BandingTable<'_> {
         self.arguments.say(&format!(
             "recall: the mean over seeds; recall_deviation: its spread over seeds (see tune --help)\n\
              candidates: of a query among {documents} documents, {}\n\
-             bytes a document: {BAND_POSTING_BYTES} a band with codes of 40 bits, 2 a value, and \
+             bytes a document: {BAND_POSTING_BYTES} a band with codes of 40 bits, {other_bytes}, and \
              the rows; without keys\n\n\
              probability that a pair of a similarity is looked at",
             in_words(self.background)

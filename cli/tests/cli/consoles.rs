@@ -277,7 +277,7 @@ macro_rules! transcripts {
     };
 }
 
-transcripts! { changes containment corpora exact kinds limits outputs readers searches stores tool }
+transcripts! { changes containment corpora exact kinds limits outputs readers searches stores tool vectors }
 
 /// Follows the document at `path` in a folder in which `fixtures`, a script, was run.
 fn follow(path: &str, fixtures: &str) {

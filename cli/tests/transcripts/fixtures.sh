@@ -143,3 +143,20 @@ crawl() {
   warc http://a.example/4 "$(text 3)" '404 Not Found' | gzip
   warc http://a.example/5 x '200 OK' image/png | gzip
 }
+
+# embeddings FAMILIES: vectors of 2 × FAMILIES numbers. In each family, a and b have a cosine of 0.99, b and c of 0.952, a and c of
+# 0.9. Those of different families have a cosine of 0.
+embeddings() {
+  awk -v families="$1" 'BEGIN {
+    split("1 0.99 0.9", x); split("0 0.1410674 0.4358899", y); split("a b c", name)
+    for (family = 0; family < families; family++) for (member = 1; member <= 3; member++) {
+      printf "{\"id\":\"%s%d\",\"vector\":[", name[member], family
+      for (place = 0; place < 2 * families; place++)
+        printf "%s%s", place ? "," : "", place == 2 * family ? x[member] : place == 2 * family + 1 ? y[member] : 0
+      print "]}"
+    }
+  }'
+}
+
+# npy TYPE ROWS COLUMNS: the header of an array of NumPy.
+npy() { printf '\x93NUMPY\x01\x00\x76\x00%-117s\n' "{'descr': '$1', 'fortran_order': False, 'shape': ($2, $3), }"; }

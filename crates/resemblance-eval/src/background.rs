@@ -102,9 +102,15 @@ impl Background {
         match &self.0 {
             Similarities::Assumed(similarity) => banding.candidates(documents, *similarity),
             Similarities::Measured { .. } => {
-                documents as f64 * self.mean_of(|similarity| banding.probability(similarity))
+                self.expected(documents, |similarity| banding.probability(similarity))
             }
         }
+    }
+
+    /// Returns the expected number of candidates of a query among `documents`, if `probability` is that
+    /// of a pair of some similarity.
+    pub(crate) fn expected(&self, documents: u64, probability: impl Fn(f64) -> f64) -> f64 {
+        documents as f64 * self.mean_of(probability)
     }
 
     /// Returns the mean over all pairs of a value that is 0 for documents that share nothing.

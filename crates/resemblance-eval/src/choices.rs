@@ -1,15 +1,15 @@
 //! Candidate schemas, with what they would find and cost.
 
 use resemblance::invariant::OrBug;
-use resemblance::schema::{Banding, MinHashSchema, TableDesign};
-use resemblance::{MinHash, Result, Schema, SimHash};
+use resemblance::schema::{Banding, MinHashKind, MinHashSchema, TableDesign};
+use resemblance::{Error, Result, Schema, SimHash};
 
 use super::background::Background;
 #[cfg(feature = "charts")]
 use super::chart::{Chart, ChartAxis};
 use super::costs::document_bytes;
 
-/// A number of MinHash values with its bands, and the cost.
+/// A number of values, of MinHash or of vectors, with its bands, and the cost.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct BandingChoice {
@@ -24,21 +24,35 @@ pub struct BandingChoice {
 }
 
 impl BandingChoice {
-    /// Plans a store of these values for a number of documents.
+    /// Plans a store of this schema for a number of documents.
     ///
     /// # Errors
     ///
-    /// The errors of building the schema.
-    pub fn new(minhash: MinHash, documents: u64, background: &Background) -> Result<Self> {
-        let schema = Schema::builder().minhash(minhash).build()?;
-        let minhash = schema.minhash().or_bug("the schema has MinHash")?;
-        let banding = minhash.banding();
-        Ok(Self {
+    /// [`Error::InvalidParameter`] if the schema has neither MinHash nor vectors.
+    pub fn new(schema: &Schema, documents: u64, background: &Background) -> Result<Self> {
+        let expected = "a schema with MinHash or vectors";
+        let minhash = schema.minhash();
+        let minhash = minhash.ok_or_else(|| Error::invalid("schema", "another", expected))?;
+        let choice = Self {
             minhash,
-            banding,
-            candidates: background.candidates(banding, documents),
-            document_bytes: document_bytes(&schema)?,
+            banding: minhash.banding(),
+            candidates: 0.0,
+            document_bytes: document_bytes(schema)?,
+        };
+        Ok(Self {
+            candidates: background.expected(documents, |it| choice.probability(it)),
+            ..choice
         })
+    }
+
+    /// Returns the probability that a pair of this similarity becomes a candidate.
+    #[must_use]
+    pub fn probability(&self, similarity: f64) -> f64 {
+        match self.minhash.kind() {
+            // A value of vectors agrees by another curve than the similarity itself.
+            MinHashKind::Vector(_) => self.minhash.probability(similarity),
+            _ => self.banding.probability(similarity),
+        }
     }
 }
 
@@ -46,18 +60,22 @@ impl BandingChoice {
 #[cfg(feature = "charts")]
 #[must_use]
 pub fn s_curves(choices: &[BandingChoice], threshold: f64, title: String) -> Chart {
+    let is_vector =
+        |choice: &BandingChoice| matches!(choice.minhash.kind(), MinHashKind::Vector(_));
+    let similarity = match choices.iter().any(is_vector) {
+        true => "similarity of vectors",
+        false => "Jaccard similarity",
+    };
     let mut chart = Chart::new(
         title,
-        ChartAxis::share("Jaccard similarity"),
+        ChartAxis::share(similarity),
         ChartAxis::share("probability of being looked at"),
     );
-    for BandingChoice {
-        minhash, banding, ..
-    } in choices
-    {
-        let (values, bands, rows) = (minhash.values(), banding.bands(), banding.rows());
+    for choice in choices {
+        let values = choice.minhash.values();
+        let (bands, rows) = (choice.banding.bands(), choice.banding.rows());
         let name = format!("{values} values: {bands} bands of {rows} rows");
-        chart.curve(name, |similarity| banding.probability(similarity));
+        chart.curve(name, |similarity| choice.probability(similarity));
     }
     chart.upright("threshold", threshold);
     chart

@@ -151,7 +151,7 @@ pub(crate) struct DedupArguments {
         long,
         value_name = "SHARE",
         value_parser = parse_part,
-        conflicts_with_all = ["budget", "max_bucket", "threshold", "distance", "by", "margin", "verify"]
+        conflicts_with_all = ["budget", "max_bucket", "threshold", "euclidean", "distance", "by", "margin", "verify"]
     )]
     pub(super) lost: Option<f64>,
     /// Save the results for each file of the corpus in this folder, and reuse those of an interrupted run. The
@@ -343,6 +343,11 @@ impl DedupChoices<'_> {
         // The features of an exact schema are read too where they are compared one way.
         let needs_features = self.lost.is_some() || self.with_rejected;
         let is_exact = by_features || needs_features && schema.is_exact();
+        if self.lost.is_some() && schema.vector().is_some() {
+            return Err(Failure::usage(
+                "--lost compares features, and documents with vectors have none",
+            ));
+        }
         if self.lost.is_some() && !is_exact {
             return Err(Failure::usage(
                 "--lost needs the features of documents, and with these options only signatures are kept",

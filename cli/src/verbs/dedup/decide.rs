@@ -275,7 +275,9 @@ impl Decision<'_> {
         };
         let features = choices.known_features(context, self.basis)?;
         let verifies = features.is_some() || choices.with_rejected;
-        let has_sets = features.is_some() || self.basis.schema.is_exact();
+        let schema = &self.basis.schema;
+        // Vectors are compared exactly, but have no features.
+        let has_sets = features.is_some() || schema.is_exact() && schema.vector().is_none();
         let sets = has_sets.then(|| StoredSets::new(&snapshot, features));
         self.sets = sets.transpose()?;
         let known = KnownDocuments {
