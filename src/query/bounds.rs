@@ -26,7 +26,7 @@ use resemblance_sketch::schema::{Combine, MinHashSchema, Schema};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Family {
-    /// Find documents by estimated similarity only.
+    /// Find documents by similarity only: that of features, or of [vectors](crate::Vector).
     MinHash,
     /// Find documents by distance only.
     SimHash,
