@@ -120,6 +120,13 @@ impl Schema {
         threads: Option<usize>,
     ) -> PyResult<Signatures> {
         let (py, parts) = (slf.py(), &slf.get().parts);
+        let texts: Option<Vec<String>> = match texts {
+            Some(texts) => {
+                let read = several("documents", texts)?.map(|text| text?.extract::<String>());
+                Some(read.collect::<PyResult<_>>()?)
+            }
+            None => None,
+        };
         let threads = threads_or_all(py, threads)?;
         let vector = of_schema(py, parts)?;
         let rows = match Rows::of_arrow(vectors)? {
@@ -131,13 +138,6 @@ impl Schema {
             let found = format!("{} numbers in each row", rows.width);
             return Err(invalid(py, "vectors", found, &expected));
         }
-        let texts: Option<Vec<String>> = match texts {
-            Some(texts) => {
-                let read = several("texts", texts)?.map(|text| text?.extract::<String>());
-                Some(read.collect::<PyResult<_>>()?)
-            }
-            None => None,
-        };
         let vectors: Vec<&[f32]> = rows.numbers.chunks_exact(rows.width).collect();
         if let Some(texts) = texts.as_ref().filter(|texts| texts.len() != vectors.len()) {
             let expected = format!("{}, as there are vectors", vectors.len());

@@ -242,7 +242,7 @@ def _calls(folder: Path) -> Iterator[tuple[str, str, Callable[..., Any]]]:
     )
     objects = _objects(folder, schema)
     others = {"documents": ["a"], "texts": ["a"], "schema": schema, "folder": folder, "target": folder / "m.rsm"}
-    others |= {"max_document_frequency": 1, "stamps": [0], "lost": 0.0, "keys": ["a"]}
+    others |= {"max_document_frequency": 1, "stamps": [0], "lost": 0.0, "keys": ["a"], "vectors": [[1.0, 2.0]]}
     functions: list[tuple[str, Any]] = []
     for name, value in vars(_native).items():
         if name in OTHERS or name.startswith("_"):
