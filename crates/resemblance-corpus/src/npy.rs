@@ -13,6 +13,7 @@ use super::line_source::CountedReader;
 use super::reading::{Opening, Source, SourceReading};
 use super::record::CorpusRecord;
 use super::settings::{CorpusSettings, SourceKind};
+use resemblance_sketch::sketch::half_to_single;
 
 /// The maximum length of a header. That of an array of numbers takes 128 bytes.
 const MAX_HEADER_BYTES: u32 = 1 << 16;
@@ -66,7 +67,7 @@ impl ArrayNumber {
             Self::Float16 => {
                 let halves = row.as_chunks().0.iter();
                 halves
-                    .map(|bytes| of_half(u16::from_le_bytes(*bytes)))
+                    .map(|bytes| half_to_single(u16::from_le_bytes(*bytes)))
                     .collect()
             }
             Self::Float32 => {
@@ -80,21 +81,6 @@ impl ArrayNumber {
                     .collect()
             }
         }
-    }
-}
-
-/// Converts a floating-point number of 16 bits, exactly.
-fn of_half(bits: u16) -> f32 {
-    let (exponent, mantissa) = (u32::from(bits >> 10 & 0x1f), u32::from(bits & 0x3ff));
-    let magnitude = match exponent {
-        // A subnormal number is a multiple of the least one, 2⁻²⁴.
-        0 => mantissa as f32 / (1 << 24) as f32,
-        0x1f => f32::from_bits(0xff << 23 | mantissa << 13),
-        _ => f32::from_bits((exponent + 112) << 23 | mantissa << 13),
-    };
-    match bits >> 15 {
-        0 => magnitude,
-        _ => -magnitude,
     }
 }
 

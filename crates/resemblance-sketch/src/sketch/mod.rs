@@ -44,4 +44,6 @@ pub use sketcher::Sketcher;
 pub use sketcher::values_by_every_kernel;
 pub use values::ValueLayout;
 pub(crate) use vector::INTERVAL;
+#[doc(hidden)]
+pub use vector::half_to_single;
 pub use vector::{DenseVector, KeptVector, VectorKind, VectorMetric};

@@ -303,8 +303,9 @@ fn single_to_half(single: f32) -> u16 {
     sign | ((rounded >> 13) - (112 << 10)) as u16
 }
 
-/// Returns the number of a binary16.
-fn half_to_single(half: u16) -> f32 {
+/// Returns the number of a binary16, exactly.
+#[must_use]
+pub fn half_to_single(half: u16) -> f32 {
     let sign = u32::from(half & 0x8000) << 16;
     let magnitude = u32::from(half & 0x7fff);
     if magnitude >= 0x7c00 {
