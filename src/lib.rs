@@ -1,9 +1,9 @@
 //! An embedded, transactional, on-disk store for near-duplicate search.
 //!
 //! *Have I already got something like this?* A store answers that question for texts, sets,
-//! weighted features and signatures of other programs. It uses MinHash (estimated Jaccard
-//! similarity), SimHash (Hamming distance), or both. A store is one durable file; documents can be
-//! added and removed at any time.
+//! weighted features, vectors and signatures of other programs. It uses MinHash (estimated Jaccard
+//! similarity), SimHash (Hamming distance), or both, and hashes of [`Vector`]s (cosine, Euclidean
+//! distance). A store is one durable file; documents can be added and removed at any time.
 //!
 //! ```
 //! use resemblance::{MinHash, Schema, SimHash, Store, Text};

@@ -1,4 +1,4 @@
-"""The pages of docs/python are programs: each is run, and has its types checked."""
+"""The pages of docs/python, and blocks of other pages, are programs: each is run, and has its types checked."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2] / "docs"
 PAGES = [*sorted((ROOT / "python").glob("*.md")), ROOT / "from-datasketch.md"]
-PAGES.append(Path(__file__).parents[1] / "README.md")
+PAGES += [Path(__file__).parents[1] / "README.md", ROOT.parent / "SKILL.md"]
 PAGES = [page for page in PAGES if page.exists() and "```python" in page.read_text()]
 
 

@@ -16,12 +16,13 @@ const LEFT_OUT: [&str; 6] = [
 ];
 
 /// Documents on top, and folders of documents.
-const DOCUMENTS: [&str; 15] = [
+const DOCUMENTS: [&str; 16] = [
     "README.md",
     "ARCHITECTURE.md",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
     "SECURITY.md",
+    "SKILL.md",
     "llms.txt",
     "format-spec.md",
     "docs",

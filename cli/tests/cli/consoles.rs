@@ -365,6 +365,11 @@ fn readme_commands_print_what_it_shows() {
 }
 
 #[test]
+fn skill_commands_print_what_it_shows() {
+    follow("SKILL.md", "");
+}
+
+#[test]
 fn tutorial_commands_print_what_it_shows() {
     follow("docs/tutorial.md", "");
 }
