@@ -30,6 +30,10 @@ fuzz TARGET SECONDS='60':
 docs:
     RUSTDOCFLAGS='-D warnings' cargo doc --no-deps --all-features
 
+# All documents as one site, at target/site; needs mdbook
+site:
+    .ci/docs
+
 # Licences, sources and advisories of the dependencies; needs cargo-deny
 deny:
     cargo deny check

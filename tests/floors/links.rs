@@ -101,6 +101,28 @@ fn links_in_documents_resolve() {
     assert!(count > 100, "{count} links: the documents were not read");
 }
 
+#[test]
+fn the_table_of_contents_names_every_document() {
+    let documents = repository::documents();
+    let is_contents = |path: &str| path == "docs/SUMMARY.md";
+    let contents = documents
+        .iter()
+        .find(|document| is_contents(&document.path))
+        .unwrap();
+    let links = contents.text.split("](").skip(1);
+    let named: BTreeSet<String> = links
+        .map(|rest| plain(&format!("docs/{}", rest.split(')').next().unwrap())))
+        .collect();
+    let missing: Vec<String> = documents
+        .iter()
+        .map(|document| document.path.clone())
+        // The list of agents is beside the site.
+        .filter(|path| !is_contents(path) && path != "llms.txt" && !named.contains(path))
+        .collect();
+    super::assert_none("documents that docs/SUMMARY.md lacks", &missing);
+    assert!(named.len() > 40, "{} documents are named", named.len());
+}
+
 fn is_path(code: &str) -> bool {
     code.chars()
         .all(|c| c.is_ascii_alphanumeric() || "_-./".contains(c))
