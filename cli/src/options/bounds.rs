@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 
 use clap::{Args, ValueEnum};
-use resemblance::schema::VectorMetric;
+use resemblance::schema::VectorSchema;
 use resemblance::{Bounds, ContainmentQuery, Family, Schema};
 
 use crate::failure::{Failure, Result};
@@ -17,7 +17,8 @@ pub(crate) struct BoundOptions {
     #[arg(long, value_name = "T")]
     pub(crate) threshold: Option<f64>,
     /// Maximum Euclidean distance of near vectors (--vector). With a new schema, vectors are compared by this distance
-    /// instead of the cosine. Results have the similarity 1 / (1 + distance) [default: the store's]
+    /// instead of the cosine. Results have the similarity 1 / (1 + distance), and those of query and pairs a column
+    /// euclidean_distance [default: the store's]
     #[arg(long, value_name = "D", conflicts_with = "threshold", value_parser = parse_euclidean)]
     pub(crate) euclidean: Option<f64>,
     /// Maximum Hamming distance of near-duplicates (SimHash) [default: the store's; for a new schema 3 (32 bits: 2, 128
@@ -55,7 +56,7 @@ impl BoundOptions {
         if self.threshold.is_some() && schema.minhash().is_none() {
             return Err(Failure::usage("--threshold: the store has no MinHash"));
         }
-        if self.euclidean.is_some() && !is_euclidean(schema) {
+        if self.euclidean.is_some() && euclidean(schema).is_none() {
             return Err(Failure::usage(
                 "--euclidean: the store has no vectors with a Euclidean distance",
             ));
@@ -98,9 +99,10 @@ impl BoundOptions {
     }
 }
 
-fn is_euclidean(schema: &Schema) -> bool {
-    let metric = schema.vector().map(|vector| vector.metric());
-    matches!(metric, Some(VectorMetric::Euclidean(_)))
+/// Returns the rules for vectors, if they are compared by their Euclidean distance.
+pub(crate) fn euclidean(schema: &Schema) -> Option<VectorSchema> {
+    let vector = schema.vector();
+    vector.filter(|vector| vector.distance().is_some())
 }
 
 /// A distance of vectors, at which the similarity 1 / (1 + distance) has digits.

@@ -14,7 +14,9 @@ mod schema;
 mod text;
 mod verify;
 
-pub(crate) use bounds::{BoundOptions, ByOptions, JoinLimits, PassageOptions, parse_euclidean};
+pub(crate) use bounds::{
+    BoundOptions, ByOptions, JoinLimits, PassageOptions, euclidean, parse_euclidean,
+};
 pub(crate) use common::{CommonOptions, parse_key, parse_keys, parse_seconds, read_keys};
 pub(crate) use corpus::{CorpusOptions, StoredOptions, now, parse_age, parse_stamp};
 pub(crate) use difference::differing_options;

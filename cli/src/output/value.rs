@@ -5,6 +5,7 @@ use std::fmt::{self, Write as _};
 
 use itertools::Itertools as _;
 use resemblance::exact::SharedPassage;
+use resemblance::schema::VectorSchema;
 use resemblance::{DocumentId, Fingerprint, Overlap, Schema};
 
 use super::escape;
@@ -241,6 +242,18 @@ pub(crate) fn nearness_columns(schema: &Schema, similarity: &'static str) -> [Co
         Column::of(similarity, ColumnKind::Number).shown_if(schema.minhash().is_some()),
         Column::of("distance", ColumnKind::Count).shown_if(schema.simhash().is_some()),
     ]
+}
+
+/// Returns the column with the Euclidean distance of vectors.
+pub(crate) fn euclidean_column() -> Column {
+    Column::of("euclidean_distance", ColumnKind::Number)
+}
+
+/// Returns the Euclidean distance at which vectors have this similarity.
+pub(crate) fn euclidean_distance(vector: VectorSchema, similarity: Option<f64>) -> Value<'static> {
+    let distance = similarity.map(|similarity| vector.distance_at(similarity));
+    // An estimate may be 0, which vectors at no distance have.
+    Value::Similarity(distance.filter(|distance| distance.is_finite()))
 }
 
 /// The longest passage that a document shares with a text that was just read, whose order is known.

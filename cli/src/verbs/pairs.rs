@@ -8,9 +8,12 @@ use resemblance::{MissedPairs, Pairs};
 use resemblance_corpus::verification::verify_exact;
 
 use crate::failure::{Outcome, Result};
-use crate::options::{FilterOptions, FormatOptions, JoinOptions, ReadOptions, similarity_name};
+use crate::options::{
+    FilterOptions, FormatOptions, JoinOptions, ReadOptions, euclidean, similarity_name,
+};
 use crate::output::{
-    Column, ColumnKind, PairSorter, Results, SortedPairs, UnsortedPair, Value, nearness_columns,
+    Column, ColumnKind, PairSorter, Results, SortedPairs, UnsortedPair, Value, euclidean_column,
+    euclidean_distance, nearness_columns,
 };
 use crate::session::{
     Context, JoinProduct, JoinProgress, Subject, missed_pairs, prepare_join, print_certainty,
@@ -78,23 +81,27 @@ pub(crate) fn pairs(context: &Context, arguments: &PairsArguments) -> Result<Out
 
     let name = similarity_name(is_exact);
     let [similarity, distance] = nearness_columns(subject.documents.schema(), name);
-    let columns = vec![
+    let vector = euclidean(subject.documents.schema());
+    let mut columns = vec![
         Column::of("key_a", ColumnKind::Document),
         Column::of("key_b", ColumnKind::Document),
         similarity,
         distance,
     ];
+    columns.extend(vector.map(|_| euclidean_column()));
     let mut results = Results::new(arguments.format.layout(), columns)?;
     let mut count = 0_u64;
     for row in found.rows {
         let row = row?;
         context.interrupt.check()?;
-        results.row(&[
+        let mut values = vec![
             row.a.value(),
             row.b.value(),
             Value::Similarity(row.similarity),
             Value::Distance(row.distance),
-        ])?;
+        ];
+        values.extend(vector.map(|vector| euclidean_distance(vector, row.similarity)));
+        results.row(&values)?;
         count += 1;
     }
     results.finish()?;

@@ -10,17 +10,19 @@ use clap::Args;
 use itertools::Itertools as _;
 use resemblance::search::Scope;
 use resemblance::{
-    DocumentId, Filter, Fingerprint, Match, Matches, SearchOptions, Signature, Snapshot,
+    DocumentId, Filter, Fingerprint, Match, Matches, Schema, SearchOptions, Signature, Snapshot,
 };
 use resemblance_corpus::verification::{FeatureSets, SketchedText};
 
 use crate::failure::{Outcome, Result};
 use crate::options::{
-    BoundOptions, ByOptions, CorpusOptions, FilterOptions, FormatOptions, must_have_similarities,
-    parse_key, similarity_name,
+    BoundOptions, ByOptions, CorpusOptions, FilterOptions, FormatOptions, euclidean,
+    must_have_similarities, parse_key, similarity_name,
 };
 use crate::output::escape::{self, PrintedKey, printed};
-use crate::output::{Column, ColumnKind, Results, Value, nearness_columns};
+use crate::output::{
+    Column, ColumnKind, Results, Value, euclidean_column, euclidean_distance, nearness_columns,
+};
 use crate::session::{
     Context, CorpusDocuments, DocumentTally, MissingText, StoredTexts, find_document,
     must_take_text, open_to_read, read_text, resolve_corpus, taken_text,
@@ -253,6 +255,10 @@ type ExactSimilarity<'e> =
 pub(crate) fn query(context: &Context, arguments: &QueryArguments) -> Result<Outcome> {
     let store = open_to_read(context, &arguments.store)?;
     arguments.bounds.must_suit(store.schema())?;
+    if !(arguments.scan || arguments.accept_lower_recall) {
+        let is_found = arguments.bounds.must_be_found(store.schema());
+        is_found.map_err(|error| error.with_note("--accept-lower-recall or --scan allows it"))?;
+    }
     arguments.by.must_suit(store.schema())?;
     let snapshot = store.snapshot()?;
     let question = Question::new(arguments)?;
@@ -279,7 +285,13 @@ pub(crate) fn query(context: &Context, arguments: &QueryArguments) -> Result<Out
     let mut results = Results::new(arguments.format.layout(), columns)?;
     let found = !matches.is_empty();
     for found in matches {
-        results.row(&match_values(arguments, None, &found, is_exact))?;
+        results.row(&match_values(
+            arguments,
+            store.schema(),
+            None,
+            &found,
+            is_exact,
+        ))?;
     }
     results.finish()?;
     Ok(Outcome::found(found))
@@ -356,13 +368,19 @@ fn columns(arguments: &QueryArguments, snapshot: &Snapshot, is_exact: bool) -> V
     let payloads = arguments
         .payloads
         .then(|| Column::list("payload_hex payload"));
-    let named = columns.chain(nearness).chain(how).chain(stamps);
+    let euclidean = euclidean(snapshot.schema()).map(|_| euclidean_column());
+    let named = columns
+        .chain(nearness)
+        .chain(euclidean)
+        .chain(how)
+        .chain(stamps);
     named.chain(payloads.into_iter().flatten()).collect()
 }
 
 /// A row; the key of the document that asks is in front if there are several.
 fn match_values<'a>(
     arguments: &QueryArguments,
+    schema: &Schema,
     query: Option<&'a [u8]>,
     found: &'a Match,
     is_exact: bool,
@@ -374,6 +392,7 @@ fn match_values<'a>(
         Value::Similarity(found.similarity()),
         Value::Distance(found.distance()),
     ]);
+    values.extend(euclidean(schema).map(|vector| euclidean_distance(vector, found.similarity())));
     if is_exact {
         values.push(Value::Text(match found.is_exact() {
             true => "exact",
@@ -552,6 +571,7 @@ fn query_corpus(
         for found in matches {
             results.row(&match_values(
                 arguments,
+                snapshot.schema(),
                 Some(&document.key),
                 &found,
                 is_exact,

@@ -141,6 +141,18 @@ fn corpus_name(path: &Path) -> String {
     }
 }
 
+/// Fails if a schema compares anything other than sets of features.
+fn must_have_features(schema: &Schema) -> Result<()> {
+    if schema.vector().is_some() {
+        return Err(
+            Failure::usage("eval compares features, and vectors have none").with_note(
+                "tune --vector N shows what a schema for vectors finds, and what it costs",
+            ),
+        );
+    }
+    must_compare_sets(schema)
+}
+
 pub(crate) fn eval(context: &Context, arguments: &EvalArguments) -> Result<Outcome> {
     if let Some(folder) = arguments.chart_folder() {
         may_be_folder(folder)?;
@@ -149,7 +161,7 @@ pub(crate) fn eval(context: &Context, arguments: &EvalArguments) -> Result<Outco
         }
     }
     let mut schema = arguments.schema.build(&arguments.bounds)?;
-    must_compare_sets(&schema)?;
+    must_have_features(&schema)?;
     if arguments.seeds.is_some() && schema.minhash().is_none() && !arguments.compare {
         return Err(Failure::usage(
             "--seeds compares signatures of MinHash, and the schema has none",

@@ -153,8 +153,8 @@ impl Findings {
     }
 }
 
-/// Returns how similar two documents are: exactly if their features are known, and otherwise by
-/// their signatures.
+/// Returns how similar two documents are: exactly if their features are known or the schema is
+/// exact, and otherwise by their signatures.
 ///
 /// # Errors
 ///
@@ -175,9 +175,12 @@ pub fn likeness(
         record.or_bug("a document of a cluster was collected")
     };
     let (a, b) = (record(a)?, record(b)?);
-    if collected.schema().minhash().is_some() {
-        let estimate = a.signature().jaccard(b.signature())?;
-        return Ok(Likeness::Similarity(estimate));
-    }
-    Ok(Likeness::Distance(a.signature().hamming(b.signature())?))
+    let (a, b) = (a.signature(), b.signature());
+    let Some(minhash) = collected.schema().minhash() else {
+        return Ok(Likeness::Distance(a.hamming(b)?));
+    };
+    Ok(Likeness::Similarity(match (a.exact_set(), b.exact_set()) {
+        (Some(a), Some(b)) => a.similarity_from(0.0, b, minhash.kind())?,
+        _ => a.jaccard(b)?,
+    }))
 }

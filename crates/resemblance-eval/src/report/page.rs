@@ -11,6 +11,7 @@ use super::html::{self, HtmlCell, HtmlTable};
 use crate::chart::{Chart, ChartAxis};
 use crate::printable::{byte_size, grouped};
 use resemblance::key_text;
+use resemblance::schema::VectorMetric;
 
 /// The maximum number of bytes of a text to show.
 const SHOWN_BYTES: usize = 3_000;
@@ -93,10 +94,10 @@ impl ReportPage<'_> {
         };
         let size = match dropped.bytes {
             0 => String::new(),
-            bytes => format!(" {},", byte_size(bytes)),
+            bytes => format!(", {},", byte_size(bytes)),
         };
         format!(
-            "{share} of {} documents,{size} would be removed",
+            "{share} of {} documents{size} would be removed",
             grouped(documents)
         )
     }
@@ -108,6 +109,12 @@ impl ReportPage<'_> {
             (true, true) => "similarity",
             (true, false) => "estimated similarity",
         }
+    }
+
+    /// Explains the marks in texts, if the documents are texts.
+    fn legend(&self) -> String {
+        let text = self.found.schema().text();
+        text.map_or_else(String::new, |_| legend())
     }
 
     fn tiles(&self) -> String {
@@ -132,10 +139,23 @@ impl ReportPage<'_> {
     }
 
     fn method(&self) -> Result<String, String> {
-        let how = match self.likeness() {
-            "distance" => "Documents are compared by the distance of their fingerprints, in bits.",
-            "similarity" => "Similarities are exact Jaccard similarities of the sets of shingles.",
+        let vectors = self.found.schema().vector();
+        let how = match (self.likeness(), vectors.map(|vector| vector.metric())) {
+            ("distance", _) => {
+                "Documents are compared by the distance of their fingerprints, in bits."
+            }
+            ("similarity", None) => {
+                "Similarities are exact Jaccard similarities of the sets of shingles."
+            }
+            ("similarity", Some(VectorMetric::Cosine)) => "Similarities are cosines of vectors.",
+            ("similarity", Some(VectorMetric::Euclidean(_))) => {
+                "Vectors at a Euclidean distance of d have the similarity 1 / (1 + d)."
+            }
             _ => "Similarities are estimates from signatures.",
+        };
+        let (axis, curve) = match vectors {
+            Some(_) => ("similarity", "by hash values"),
+            None => ("Jaccard similarity", "by MinHash"),
         };
         let mut out = format!("<p>{how}");
         match self.found.schema().minhash() {
@@ -148,16 +168,16 @@ impl ReportPage<'_> {
                 let bands = format!("{} bands of {} rows", minhash.bands(), minhash.rows());
                 let mut chart = Chart::new(
                     bands,
-                    ChartAxis::share("Jaccard similarity"),
+                    ChartAxis::share(axis),
                     ChartAxis::share("probability that a pair is compared"),
                 );
-                chart.curve("by MinHash", |similarity| minhash.probability(similarity));
+                chart.curve(curve, |similarity| minhash.probability(similarity));
                 chart.upright("threshold", minhash.threshold());
                 let _ = writeln!(
                     out,
                     " A pair at the threshold of {} is compared with a probability of {:.1} %, a more similar pair \
                      with a higher one.{estimates}</p>\n<figure>\n{}</figure>",
-                    minhash.threshold(),
+                    (minhash.threshold() * 1e4).round() / 1e4,
                     100.0 * minhash.recall_at_threshold(),
                     chart.svg()?
                 );
@@ -250,7 +270,7 @@ impl ReportPage<'_> {
              value=\"0\"/></label>\n\
              <label>to<input name=\"to\" type=\"number\" min=\"0\" max=\"{most}\" step=\"{step}\" \
              value=\"{most}\"/></label>\n<output name=\"shown\"></output>\n</form>\n",
-            legend()
+            self.legend()
         );
         for (band, pairs) in self.samples.iter().filter(|(band, _)| band.pairs > 0) {
             let (shown, all) = (grouped(pairs.len() as u64), grouped(band.pairs));
@@ -358,7 +378,7 @@ impl ReportPage<'_> {
             grouped(tally.dropped),
             grouped(SHOWN_BYTES as u64),
             byte_size(MAX_TEXT_BYTES as u64),
-            legend()
+            self.legend()
         );
         for (number, (explained, drop)) in self.drops.iter().enumerate() {
             let open = if number == 0 { " open" } else { "" };

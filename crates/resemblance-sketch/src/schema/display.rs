@@ -5,8 +5,8 @@ use std::fmt;
 
 use super::definition::{MinHashSchema, Schema};
 use super::near::{ClusterBounds, Combine, Linkage};
-use crate::lanes::{TYPICAL_FEATURES, simhash_probability};
-use crate::sketch::{Containment, MinHashKind};
+use crate::lanes::{TYPICAL_FEATURES, distance_at, simhash_probability};
+use crate::sketch::{Containment, MinHashKind, VectorKind, VectorMetric};
 
 /// The number of families of near-duplicates for which the spread of the recall is shown.
 const SHOWN_FAMILIES: u64 = 100;
@@ -124,13 +124,20 @@ fn write_minhash(f: &mut fmt::Formatter<'_>, m: &MinHashSchema) -> fmt::Result {
     };
     write!(
         f,
-        "\n{family}: {} {values} of {} bits, {}, {} bands of {} rows, threshold {}",
+        "\n{family}: {} {values} of {} bits, {}, {} bands of {} rows, {}",
         m.values,
         m.value_bits(),
         m.kind,
         m.bands(),
         m.rows(),
-        m.threshold
+        match m.kind {
+            // Without the digits that come from the conversion.
+            MinHashKind::Vector(VectorKind {
+                metric: VectorMetric::Euclidean(_),
+                ..
+            }) => format!("distance up to {}", distance_at(m.threshold) as f32),
+            _ => format!("threshold {}", m.threshold),
+        }
     )?;
     write!(f, "\n  a pair is looked at with probability")?;
     for step in [-0.1, -0.05, 0.0, 0.05, 0.1] {
