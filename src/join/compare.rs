@@ -187,8 +187,8 @@ impl Comparer<'_> {
         }
     }
 
-    /// Returns two groups of a bucket as near if no earlier bucket has compared them, and they are
-    /// within the bounds or to be verified. Groups that a table brings together beyond the distance,
+    /// Returns two groups of a bucket as near if no earlier bucket has compared them, and the join
+    /// wants them. Groups that a table brings together beyond the distance,
     /// by chance, are not returned: no query would find them by it.
     fn near(self, lane: u16, a: usize, b: usize) -> Option<Event> {
         let signatures = &self.batch.signatures;
@@ -208,7 +208,7 @@ impl Comparer<'_> {
         if is_table && bounds.max_distance.is_some_and(|max| distance > max) {
             return None;
         }
-        let is_wanted = self.settings.verifies || bounds.accepts(equal, distance);
+        let is_wanted = bounds.wants(self.settings.wanted, equal, distance);
         is_wanted.then_some(Event::Near {
             a,
             b,

@@ -13,7 +13,7 @@ use crate::join::gather::Gatherer;
 use crate::join::settings::{LeftOut, Settings};
 use crate::join::source::JoinSource;
 use crate::join::verify::{Pair, PairSimilarity, ROUND_CANDIDATES, Verifier};
-use crate::query::SearchOptions;
+use crate::query::{SearchOptions, Wanted};
 use crate::state::Tombstones;
 use crate::types::{Certainty, DocumentId, Phase, Watch};
 use resemblance_sketch::sketch::ValueLayout;
@@ -100,16 +100,21 @@ impl Pairs {
         self
     }
 
-    /// Returns all candidates as pairs, for the caller to verify.
-    pub(super) fn unverified(mut self) -> Self {
-        self.settings.verifies = true;
+    /// Returns candidates as pairs, to be verified: all of them for a caller, otherwise those that
+    /// the exact sets of the store can find near.
+    pub(super) fn unverified(mut self, for_caller: bool) -> Self {
+        self.settings.wanted = match for_caller {
+            true => Wanted::All,
+            false => Wanted::Plausible,
+        };
         self
     }
 
-    /// Returns these pairs with every candidate verified by the closure.
-    pub(super) fn verified(mut self, verify: Arc<PairSimilarity>) -> Self {
+    /// Returns these pairs with every candidate verified by the closure, which asks a caller or else
+    /// compares the exact sets of the store.
+    pub(super) fn verified(mut self, verify: Arc<PairSimilarity>, for_caller: bool) -> Self {
         self.verify = Some(verify);
-        self.unverified()
+        self.unverified(for_caller)
     }
 
     /// Returns the buckets, documents and pairs that [`Join::max_bucket`](crate::Join::max_bucket)
@@ -139,7 +144,8 @@ impl Pairs {
             return Certainty::Uncertified;
         }
         let (schema, settings) = (&self.source.context().schema, &self.settings);
-        settings.bounds.basis(schema, settings.verifies).certainty()
+        let verifies = settings.wanted != Wanted::Accepted;
+        settings.bounds.basis(schema, verifies).certainty()
     }
 
     /// Returns the number of lanes that have been read so far, and the number of all lanes.
@@ -380,7 +386,7 @@ impl fmt::Debug for Pairs {
             .field("path", &self.source.context().path)
             .field("bounds", &self.settings.bounds)
             .field("options", &self.settings.options)
-            .field("verifies", &self.settings.verifies)
+            .field("wanted", &self.settings.wanted)
             .finish_non_exhaustive()
     }
 }

@@ -458,9 +458,10 @@ impl Join<'_, Pairs> {
     pub fn run(self) -> Result<Pairs> {
         let hidden = self.hidden()?;
         let pairs = Pairs::new(Arc::clone(&self.source), self.options, false)?.without(hidden);
+        let for_caller = self.verify.is_some();
         let verify = self.verification(&pairs.has_unknown);
         Ok(match verify {
-            Some(verify) => pairs.verified(verify),
+            Some(verify) => pairs.verified(verify, for_caller),
             None => pairs,
         })
     }
@@ -514,6 +515,7 @@ impl<'a> Join<'a, Clusters> {
     /// [`Error::Stopped`] if the progress callback stops the search.
     pub fn run(self) -> Result<Clusters> {
         let (has_unknown, hidden) = (Arc::default(), self.hidden()?);
+        let for_caller = self.verify.is_some();
         let verify = self.verification(&has_unknown);
         let watch = watch("the search for clusters", self.on_progress);
         let documents = self.source.len().checked_sub(hidden.len());
@@ -521,7 +523,10 @@ impl<'a> Join<'a, Clusters> {
         let mut pairs = Pairs::new(self.source, self.options, verify.is_none())?.without(hidden);
         pairs.has_unknown = has_unknown;
         watch.run(|watch| match verify {
-            Some(verify) => Clusters::from_verified(pairs.unverified(), verify, documents, watch),
+            Some(verify) => {
+                let candidates = pairs.unverified(for_caller);
+                Clusters::from_verified(candidates, verify, documents, watch)
+            }
             None => Clusters::from_pairs(pairs, documents, watch),
         })
     }

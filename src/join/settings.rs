@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::join::join_lanes::JoinLanes;
 use crate::join::signature_batch::SignatureBatch;
 use crate::join::source::{JoinSource, LiveDocuments};
-use crate::query::{ResolvedBounds, SearchOptions};
+use crate::query::{ResolvedBounds, SearchOptions, Wanted};
 use crate::state::Tombstones;
 use resemblance_sketch::lanes::TableDesign;
 use resemblance_sketch::sketch::ValueLayout;
@@ -27,8 +27,8 @@ pub(super) struct Settings {
     pub(super) threads: usize,
     /// True if the join needs only enough pairs to connect all that are near, not all pairs.
     pub(super) links_only: bool,
-    /// True if all candidates are returned, however dissimilar by their estimates, to be verified.
-    pub(super) verifies: bool,
+    /// The candidates that are returned.
+    pub(super) wanted: Wanted,
     /// The lanes that are read.
     pub(super) lanes: Range<u16>,
     pub(super) join_lanes: Arc<JoinLanes>,
@@ -74,7 +74,7 @@ impl Settings {
             options,
             threads: options.threads.unwrap_or(1),
             links_only,
-            verifies: false,
+            wanted: Wanted::Accepted,
             reads_signatures,
             has_fingerprints: shape.fingerprint_bits > 0,
             with_codes,

@@ -276,7 +276,7 @@ fn compare_with_plain_form(
         let calls = Calls::default();
         let mut pairs = join(snapshot, bounds, options, false, batch_documents);
         if is_verified {
-            pairs = pairs.verified(counting(&calls));
+            pairs = pairs.verified(counting(&calls), true);
         }
         let (order, found) = in_order(&mut pairs, is_verified);
         assert_eq!(found, expected, "{bounds:?} {most:?} {batch_documents:?}");
@@ -294,7 +294,7 @@ fn compare_with_plain_form(
         let links = join(snapshot, bounds, options, !is_verified, batch_documents);
         let (len, watch) = (snapshot.len(), &mut Watch::new(""));
         let found = match is_verified {
-            true => Clusters::from_verified(links.unverified(), counting(&calls), len, watch),
+            true => Clusters::from_verified(links.unverified(true), counting(&calls), len, watch),
             false => Clusters::from_pairs(links, len, watch),
         };
         let found = found.unwrap();

@@ -354,6 +354,16 @@ impl Bounds {
                 (equal, layout.similarity(equal))
             });
         let (least_equal, least_estimate) = least.unzip();
+        let vectors = schema
+            .minhash()
+            .filter(|it| it.kind().vector().is_some() && !scan);
+        let plausible = vectors.zip(min_similarity).map(|(minhash, similarity)| {
+            let layout = minhash.layout();
+            // Projections and similarities are rounded.
+            let similarity = similarity - SIMILARITY_ROUNDING;
+            let equal = layout.plausible_agreement(similarity, MISSED_BY_VALUES);
+            (equal, layout.similarity(equal))
+        });
         Ok(ResolvedBounds {
             min_similarity,
             least_equal,
@@ -362,6 +372,7 @@ impl Bounds {
             both,
             recall,
             accepted_from,
+            plausible,
         })
     }
 
@@ -456,6 +467,27 @@ pub(crate) struct ResolvedBounds {
     pub(super) recall: Option<f64>,
     /// The least estimate that is accepted, if there is a margin.
     accepted_from: Option<f64>,
+    /// The agreement, and its estimate, below which vectors cannot plausibly be within the bound, so
+    /// that the vectors themselves need not be read. `None` for sets and for scans.
+    plausible: Option<(usize, f64)>,
+}
+
+/// The probability with which the hash values of vectors within the bound may show that they are
+/// not.
+const MISSED_BY_VALUES: f64 = 1e-9;
+
+/// The greatest difference that rounding makes to the similarity of two vectors.
+const SIMILARITY_ROUNDING: f64 = 1e-6;
+
+/// The candidates that a search needs, by their hash values and fingerprints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// Estimates decide: candidates within the bounds.
+    Accepted,
+    /// The store's exact sets or vectors decide: candidates that can be within the bounds.
+    Plausible,
+    /// A caller decides, by any measure: all.
+    All,
 }
 
 impl ResolvedBounds {
@@ -478,7 +510,8 @@ impl ResolvedBounds {
                 missed_at_most: match self.recall {
                     // Only equal sets are certain, whatever is lost to rounding.
                     Some(recall) if self.min_similarity < Some(1.0) => {
-                        f64::EPSILON.max(1.0 - recall)
+                        let by_values = self.plausible.map_or(0.0, |_| MISSED_BY_VALUES);
+                        f64::EPSILON.max(1.0 - recall + by_values)
                     }
                     _ => 0.0,
                 },
@@ -495,6 +528,26 @@ impl ResolvedBounds {
     /// Returns true if a pair with this many equal values and this distance meets the bounds.
     pub(crate) fn accepts(&self, equal: usize, distance: u32) -> bool {
         self.decides(self.least_equal.map(|least| equal >= least), distance)
+    }
+
+    /// Returns true if a search needs a pair with this many equal values and this distance.
+    pub(crate) fn wants(&self, wanted: Wanted, equal: usize, distance: u32) -> bool {
+        match (wanted, self.plausible) {
+            (Wanted::Accepted, _) => self.accepts(equal, distance),
+            (Wanted::Plausible, Some((least, _))) => self.decides(Some(equal >= least), distance),
+            (Wanted::Plausible, None) | (Wanted::All, _) => true,
+        }
+    }
+
+    /// Decides as [`wants`](Self::wants) does, but from an estimate.
+    pub(crate) fn wants_estimate(&self, wanted: Wanted, estimate: f64, distance: u32) -> bool {
+        match (wanted, self.plausible) {
+            (Wanted::Accepted, _) => self.accepts_similarity(estimate, false, distance),
+            (Wanted::Plausible, Some((_, least))) => {
+                self.decides(Some(estimate >= least), distance)
+            }
+            (Wanted::Plausible, None) | (Wanted::All, _) => true,
+        }
     }
 
     /// Decides as [`accepts`](Self::accepts) does, but from a similarity: either one that the
@@ -545,7 +598,7 @@ impl ResolvedBounds {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use resemblance_sketch::schema::{MinHash, SimHash};
+    use resemblance_sketch::schema::{MinHash, SimHash, Vector};
 
     fn both() -> Schema {
         let schema = Schema::builder()
@@ -634,5 +687,61 @@ mod tests {
             .resolve(&both(), false)
             .unwrap();
         assert_eq!(minhash.max_distance, None);
+    }
+
+    /// The binomial tail in plain floating point: 200 values are few enough for it.
+    #[test]
+    fn vectors_that_values_show_to_be_far_are_not_wanted() {
+        let builder = Schema::builder().vector(Vector::cosine(16).values(200).threshold(0.9));
+        let schema = builder.simhash(SimHash::bits64()).build().unwrap();
+        let bounds = Bounds::new().by(Family::MinHash);
+        let resolved = bounds.resolve(&schema, false).unwrap();
+        let agree = 1.0 - (0.9 - 1e-6_f64).acos() / std::f64::consts::PI;
+        let mut term = (1.0 - agree).powi(200);
+        let mut fewer = term;
+        let mut least = 0;
+        while fewer <= 1e-9 {
+            term *= f64::from(200 - least) / f64::from(least + 1) * agree / (1.0 - agree);
+            fewer += term;
+            least += 1;
+        }
+        assert!((120..160).contains(&least), "{least}");
+        let layout = schema.minhash().unwrap().layout();
+        for equal in 0..=200 {
+            let estimate = layout.similarity(equal as usize);
+            for (wanted, is_wanted) in [
+                (
+                    Wanted::Accepted,
+                    estimate >= resolved.least_estimate.unwrap(),
+                ),
+                (Wanted::Plausible, equal >= least),
+                (Wanted::All, true),
+            ] {
+                let by_equal = resolved.wants(wanted, equal as usize, 64);
+                let by_estimate = resolved.wants_estimate(wanted, estimate, 64);
+                assert_eq!((by_equal, by_estimate), (is_wanted, is_wanted), "{equal}");
+            }
+        }
+        let (far, plausible) = (least as usize - 1, Wanted::Plausible);
+        let any = Bounds::new()
+            .by(Family::Any)
+            .resolve(&schema, false)
+            .unwrap();
+        assert!(any.wants(plausible, far, 0) && !any.wants(plausible, far, 64));
+        let each = Bounds::new()
+            .by(Family::Both)
+            .resolve(&schema, false)
+            .unwrap();
+        assert!(!each.wants(plausible, far, 0) && !each.wants(plausible, 200, 64));
+        assert!(each.wants(plausible, 200, 0));
+        let missed = resolved
+            .basis(&schema, true)
+            .certainty()
+            .missed_at_most()
+            .unwrap();
+        assert!((missed - (1.0 - resolved.recall.unwrap()) - 1e-9).abs() < 1e-15);
+        // The bound of sets is the sets' alone.
+        let sets = Bounds::new().resolve(&both(), false).unwrap();
+        assert!(sets.wants(plausible, 0, 64));
     }
 }

@@ -22,8 +22,8 @@ mod stages;
 mod sweep;
 mod verify;
 
-pub(crate) use bounds::ResolvedBounds;
 pub use bounds::{Bounds, Family, SearchOptions};
+pub(crate) use bounds::{ResolvedBounds, Wanted};
 pub(crate) use candidates::Budget;
 pub(crate) use collect::{Collector, FoundDocuments};
 pub use containment::ContainmentQuery;

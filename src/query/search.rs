@@ -437,8 +437,11 @@ impl<'q> SearchSpec<'q> {
         Ok(())
     }
 
-    fn accepts(&self, scored: &Scored) -> bool {
-        self.referee.verifies() || self.bounds.is_none_or(|bounds| scored.is_within(bounds))
+    /// Returns true if a document with this estimate may be in the answer.
+    pub(crate) fn accepts(&self, scored: &Scored) -> bool {
+        let wanted = self.referee.wanted();
+        self.bounds
+            .is_none_or(|bounds| bounds.wants_estimate(wanted, scored.similarity, scored.distance))
     }
 
     pub(super) fn nothing(&self) -> FoundDocuments {

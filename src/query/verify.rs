@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Mutex;
 
 use crate::error::{Error, Result};
+use crate::query::bounds::Wanted;
 use crate::read::ReadView;
 use crate::sync::IgnorePoison;
 use crate::types::DocumentId;
@@ -68,6 +69,15 @@ impl<'v> Referee<'v> {
             Self::Estimate => Some(false),
             Self::Sets => Some(true),
             Self::Caller(_) => None,
+        }
+    }
+
+    /// Returns the candidates that it needs.
+    pub(super) fn wanted(self) -> Wanted {
+        match self {
+            Self::Estimate => Wanted::Accepted,
+            Self::Sets => Wanted::Plausible,
+            Self::Caller(_) => Wanted::All,
         }
     }
 

@@ -289,7 +289,7 @@ impl BatchInsert {
         for (id, other) in in_batch.documents {
             // Documents in one bucket need not be within the bounds of a score.
             let scored = scorer.score_signature(context, id, other, &self.bounds)?;
-            if let Some(scored) = scored {
+            if let Some(scored) = scored.filter(|scored| search.accepts(scored)) {
                 let floor = found.floor(&self.bounds);
                 let exact_similarity = match self.ask(caller, index, id, floor)? {
                     Some(similarity) => Some(similarity),

@@ -82,6 +82,21 @@ impl ValueLayout {
         agreement + (1.0 - agreement) * self.chance()
     }
 
+    /// Returns an agreement that a pair of this true similarity, or a greater one, reaches, except
+    /// with a probability of at most `missed`, if all values agree independently. 0 for bottom-k.
+    #[must_use]
+    pub fn plausible_agreement(self, similarity: f64, missed: f64) -> usize {
+        let Self::Packed { count, .. } = self else {
+            return 0;
+        };
+        let terms = binomial_terms(count.into(), self.agreement_probability(similarity));
+        let below = terms.iter().scan(0.0, |sum, term| {
+            *sum += term;
+            Some(*sum)
+        });
+        below.take_while(|sum| *sum <= missed).count()
+    }
+
     /// Returns the agreement curve of the values, before they are cut.
     #[must_use]
     pub fn curve(self) -> AgreementCurve {
