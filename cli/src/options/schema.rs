@@ -156,7 +156,7 @@ pub(crate) struct SchemaOptions {
     /// texts as well
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(2..), conflicts_with_all = WITHOUT_VECTORS)]
     vector: Option<u16>,
-    /// Hash values of each vector [default: 512]
+    /// Hash values of each vector [default: 1024, with --euclidean 512]
     #[arg(long, value_name = "K", requires = "vector", conflicts_with_all = WITHOUT_VECTORS, value_parser = clap::value_parser!(u16).range(16..=1024))]
     vector_values: Option<u16>,
     /// Form in which vectors are kept: every similarity is that of the kept vectors [default: f32]

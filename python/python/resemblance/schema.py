@@ -96,8 +96,8 @@ class Vector(_Part):
     The similarity of two vectors is their cosine, where a negative one counts as 0, or 1 / (1 + d) at a
     Euclidean distance of d. Vectors with a similarity of at least `threshold` are near-duplicates; `None`
     selects 0.95 for a cosine, and for a Euclidean metric the similarity at `distance`. A pair at the
-    threshold is found with the probability `recall` (0.95), for which bands of `values` hash values (512)
-    are chosen, unless `bands` and `rows` are given.
+    threshold is found with the probability `recall` (0.95), for which bands of `values` hash values (1,024 for a
+    cosine, 512 for a distance) are chosen, unless `bands` and `rows` are given.
 
     `kept` is the form in which a store keeps vectors for the exact comparison: `"f32"`, `"f16"`, `"i8"`, or
     `None`, with which all similarities are estimates.

@@ -620,7 +620,7 @@ mod tests {
             for angle in [0.1, 0.3, 1.0, 2.0] {
                 let (mut equal, mut bands) = (0.0, 0.0);
                 for seed in 0..SEEDS {
-                    let sketcher = sketcher(Vector::cosine(dimensions), seed);
+                    let sketcher = sketcher(Vector::cosine(dimensions).values(512), seed);
                     let (a, b) = at_angle(seed, dimensions, angle);
                     let (a, b) = (sketcher.vector(&a).unwrap(), sketcher.vector(&b).unwrap());
                     let (a, b) = (a.minhash().unwrap(), b.minhash().unwrap());
@@ -829,8 +829,8 @@ mod tests {
     fn values_are_frozen() {
         let self_test = |vector| sketcher(vector, 1).self_test().unwrap();
         let found = [
-            self_test(Vector::cosine(3)),
-            self_test(Vector::cosine(384).kept(KeptVector::I8)),
+            self_test(Vector::cosine(3).values(512)),
+            self_test(Vector::cosine(384).values(512).kept(KeptVector::I8)),
             self_test(Vector::euclidean(700, 0.5).kept(KeptVector::F16)),
         ];
         assert_eq!(
