@@ -39,7 +39,10 @@ impl<'v> Arbiter<'v> {
 }
 
 /// Fewer documents are not worth a thread.
-const MIN_PER_THREAD: usize = if cfg!(test) { 8 } else { 128 };
+const MIN_PER_THREAD: usize = if cfg!(test) { 8 } else { 1_024 };
+
+/// The same where a closure compares texts, which takes longer than a look-up.
+const MIN_VERIFIED_PER_THREAD: usize = if cfg!(test) { 8 } else { 128 };
 
 /// A place that a batch is inserted into.
 pub(crate) trait BatchTarget: ReadView {
@@ -157,7 +160,8 @@ impl BatchInsert {
         documents: &[(Document<'_>, &Signature)],
     ) -> Result<LookedUp> {
         let index = self.novelties.len();
-        let size = documents.len().div_ceil(threads.max(1)).max(MIN_PER_THREAD);
+        let least = ask.map_or(MIN_PER_THREAD, |_| MIN_VERIFIED_PER_THREAD);
+        let size = documents.len().div_ceil(threads.max(1)).max(least);
         let shares = documents.chunks(size).zip((index..).step_by(size));
         let look_up = |(share, index)| {
             let caller = ask.map(|ask| -> &AskCaller<'_> { ask });
