@@ -22,6 +22,7 @@ use crate::batches::{binaries, in_shares, optional_texts, threads_or_all};
 use crate::errors::{OrRaise, invalid};
 use crate::joins::bounds;
 use crate::schema::{Schema, SchemaParts};
+use crate::vectors::optional_vectors;
 use crate::waiting::{lock, released};
 
 /// The number of pairs of buckets that are returned at once.
@@ -35,7 +36,7 @@ pub(crate) struct PairRule {
     rule: resemblance::distributed::PairRule,
 }
 
-/// A text of a batch as it is sketched.
+/// A document of a batch as it is sketched.
 struct SketchedRow {
     digest: u128,
     class: u128,
@@ -82,27 +83,33 @@ impl PairRule {
         (lanes.len(), bands.min(lanes.len()))
     }
 
-    /// Makes the signatures of texts. Returns columns `digest_high`, `digest_low`, `class_high`,
-    /// `class_low`, `is_empty`, `signature` and `codes`, which are null where a text is null.
-    #[pyo3(signature = (texts, *, exact, threads=None))]
+    /// Makes the signatures of a column of texts or, with a schema of vectors, of lists of numbers.
+    /// Returns columns `digest_high`, `digest_low`, `class_high`,
+    /// `class_low`, `is_empty`, `signature` and `codes`, which are null where a document is.
+    /// `exact` distinguishes texts whose signatures alone are equal.
+    #[pyo3(signature = (documents, *, exact, threads=None))]
     fn sketch_batch(
         &self,
         py: Python<'_>,
-        texts: PyArray,
+        documents: PyArray,
         exact: bool,
         threads: Option<usize>,
     ) -> PyResult<Vec<PyArray>> {
-        let texts = optional_texts(texts.array())?;
         let threads = threads_or_all(py, threads)?;
-        let rows = released(py, || {
-            in_shares(&texts, threads, |texts| {
-                let sketch = |text: &&str| self.sketch(text, exact);
-                texts
-                    .iter()
-                    .map(|text| text.as_ref().map(sketch).transpose())
-                    .collect()
-            })
-        })?;
+        let rows = match self.parts.schema.vector() {
+            Some(_) => {
+                let vectors = optional_vectors(documents.array())?;
+                released(py, || {
+                    sketched_rows(&vectors, threads, |vector| self.sketch_vector(vector))
+                })?
+            }
+            None => {
+                let texts = optional_texts(documents.array())?;
+                released(py, || {
+                    sketched_rows(&texts, threads, |text| self.sketch(text, exact))
+                })?
+            }
+        };
         Ok(sketched_columns(&rows))
     }
 
@@ -166,16 +173,24 @@ impl PairRule {
             true => self.parts.sketcher.text_and_feature_hashes(&taken)?,
             false => (self.parts.sketcher.text(&taken)?, Vec::new()),
         };
+        self.sketched(&signature, &features)
+    }
+
+    fn sketch_vector(&self, vector: &[f32]) -> Result<SketchedRow, Error> {
+        self.sketched(&self.parts.sketcher.vector(vector)?, &[])
+    }
+
+    fn sketched(&self, signature: &Signature, features: &[u64]) -> Result<SketchedRow, Error> {
         let digest = signature.digest();
         let mut class = digest.to_le_bytes().to_vec();
         class.extend(features.iter().flat_map(|feature| feature.to_le_bytes()));
-        let codes = self.parts.codec.bucket_codes(&signature)?;
+        let codes = self.parts.codec.bucket_codes(signature)?;
         let asked = codes.get(self.rule.lanes());
         Ok(SketchedRow {
             digest,
             class: xxh3_128(&class),
             is_empty: signature.is_empty(),
-            signature: self.parts.codec.encode(&signature)?,
+            signature: self.parts.codec.encode(signature)?,
             // A document that is not indexed has no codes at all.
             codes: asked.map_or(Vec::new(), <[u64]>::to_vec),
         })
@@ -195,6 +210,20 @@ impl PairRule {
         // Positions were checked.
         pairs.iter().filter_map(score).collect()
     }
+}
+
+/// Sketches the documents that are not null.
+fn sketched_rows<T: AsRef<D> + Sync, D: ?Sized>(
+    documents: &[Option<T>],
+    threads: usize,
+    sketch: impl Fn(&D) -> Result<SketchedRow, Error> + Sync,
+) -> Result<Vec<Option<SketchedRow>>, Error> {
+    in_shares(documents, threads, |documents| {
+        let sketched = documents
+            .iter()
+            .map(|one| one.as_ref().map(|one| sketch(one.as_ref())).transpose());
+        sketched.collect()
+    })
 }
 
 fn py_array(array: impl Array + 'static) -> PyArray {

@@ -283,39 +283,9 @@ impl Rows {
 
     fn append(&mut self, column: &ArrayRef) -> PyResult<()> {
         for row in 0..column.len() {
-            let list = match column.data_type() {
-                _ if column.is_null(row) => None,
-                DataType::FixedSizeList(..) => Some(column.as_fixed_size_list().value(row)),
-                DataType::List(_) => Some(column.as_list::<i32>().value(row)),
-                DataType::LargeList(_) => Some(column.as_list::<i64>().value(row)),
-                _ => None,
-            };
-            let found = list.filter(|list| list.null_count() == 0);
+            let found = vector_at(column, row)?.ok_or_else(|| not_numbers(column, row))?;
             let before = self.numbers.len();
-            match found {
-                Some(list) if *list.data_type() == DataType::Float32 => {
-                    self.numbers
-                        .extend_from_slice(list.as_primitive::<Float32Type>().values());
-                }
-                Some(list) if *list.data_type() == DataType::Float64 => {
-                    let numbers = list.as_primitive::<Float64Type>().values();
-                    self.numbers
-                        .extend(numbers.iter().map(|number| *number as f32));
-                }
-                Some(list) if *list.data_type() == DataType::Float16 => {
-                    let numbers = list.as_primitive::<Float16Type>().values();
-                    self.numbers
-                        .extend(numbers.iter().map(|number| number.to_f32()));
-                }
-                _ => {
-                    let kind = column.data_type();
-                    let message = format!(
-                        "vectors: found {kind} with row {row}, expected lists of floating-point \
-                         numbers without nulls"
-                    );
-                    return Err(PyTypeError::new_err(message));
-                }
-            }
+            self.numbers.extend(found);
             let width = self.numbers.len() - before;
             if before == 0 {
                 self.width = width;
@@ -330,4 +300,42 @@ impl Rows {
         }
         Ok(())
     }
+}
+
+/// Returns the vectors of an Arrow column of lists of numbers, `None` for a null.
+pub(crate) fn optional_vectors(column: &ArrayRef) -> PyResult<Vec<Option<Vec<f32>>>> {
+    (0..column.len())
+        .map(|row| vector_at(column, row))
+        .collect()
+}
+
+fn vector_at(column: &ArrayRef, row: usize) -> PyResult<Option<Vec<f32>>> {
+    let list = match column.data_type() {
+        DataType::Null => return Ok(None),
+        _ if column.is_null(row) => return Ok(None),
+        DataType::FixedSizeList(..) => column.as_fixed_size_list().value(row),
+        DataType::List(_) => column.as_list::<i32>().value(row),
+        DataType::LargeList(_) => column.as_list::<i64>().value(row),
+        _ => return Err(not_numbers(column, row)),
+    };
+    match list.data_type() {
+        _ if list.null_count() > 0 => Err(not_numbers(column, row)),
+        DataType::Float32 => Ok(Some(list.as_primitive::<Float32Type>().values().to_vec())),
+        DataType::Float64 => {
+            let numbers = list.as_primitive::<Float64Type>().values();
+            Ok(Some(numbers.iter().map(|number| *number as f32).collect()))
+        }
+        DataType::Float16 => {
+            let numbers = list.as_primitive::<Float16Type>().values();
+            Ok(Some(numbers.iter().map(|number| number.to_f32()).collect()))
+        }
+        _ => Err(not_numbers(column, row)),
+    }
+}
+
+fn not_numbers(column: &ArrayRef, row: usize) -> PyErr {
+    let kind = column.data_type();
+    PyTypeError::new_err(format!(
+        "vectors: found {kind} with row {row}, expected lists of floating-point numbers without nulls"
+    ))
 }

@@ -199,6 +199,37 @@ def test_both_families_and_estimates(spark: SparkSession, tmp_path: Path, near: 
     assert dropped(result) == dropped_rows(documents, schema, "first", exact=exact)
 
 
+@pytest.mark.parametrize("kept_as", ["f32", None])
+def test_vectors_as_one_machine_joins_them(spark: SparkSession, tmp_path: Path, kept_as: Any) -> None:
+    chance, work = random.Random(8), str(tmp_path / "work")
+    vectors = [[chance.gauss(0, 1) for _ in range(24)] for _ in range(80)]
+    vectors += [[x + chance.gauss(0, 0.2) for x in vectors[n % 40]] for n in range(80)]
+    vectors += [[2 * x for x in vectors[3]], vectors[9]]
+    schema = rs.Schema(vector=rs.Vector.cosine(24, threshold=0.95, kept=kept_as))
+    signatures = schema.sketch_vectors(vectors)
+    rows = [(n, f"k{n}", vector) for n, vector in enumerate(vectors)]
+    chance.shuffle(rows)
+    given = spark.createDataFrame(rows, "ordinal long, key string, vector array<double>").repartition(4)
+    found = rss.pairs(given, schema, work=work)
+    expected = {(pair.a, pair.b): pair.similarity for pair in rs.pairs(signatures, schema)}
+    assert {(row.a, row.b): row.similarity for row in found.frame.collect()} == expected
+    assert len(expected) > 40 and found.manifest["families"] == ["vector"]
+    reduced = rss.dedup(given, schema, work=work, key="key")
+    left = [d.position for d in rs.dedup(signatures, schema).duplicates]
+    assert kept(reduced) == sorted(set(range(len(rows))) - set(left)) and len(lines(reduced)) == len(left)
+    of_floats = given.withColumn("vector", given["vector"].cast("array<float>"))
+    linked = rss.clusters(of_floats, schema, work=work).frame.collect()
+    assert {(row.cluster, row.ordinal) for row in linked} == {
+        (cluster.ids[0], n) for cluster in rs.clusters(signatures, schema) for n in cluster.ids
+    }
+    with pytest.raises(ValueError, match="exact: found True"):
+        rss.pairs(given, schema, work=work, exact=True)
+    with pytest.raises(ValueError, match="found null in 1 rows"):
+        rss.pairs(given.selectExpr("ordinal", "IF(ordinal = 4, NULL, vector) AS vector"), schema, work=work)
+    with pytest.raises(ValueError, match="schema: found vectors"):
+        rss.build_shards(given, schema, path=str(tmp_path / "shards"), shards=2, work=work)
+
+
 def test_a_chain_of_10_000(spark: SparkSession, tmp_path: Path) -> None:
     numbers = list(range(10_000))
     schema = rs.Schema(text=rs.Text.words(1), minhash=rs.MinHash(64, threshold=0.75, recall=0.9999))

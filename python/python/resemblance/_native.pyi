@@ -1108,7 +1108,7 @@ class PairRule:
     @property
     def lanes(self) -> tuple[int, int]: ...
     def sketch_batch(
-        self, texts: _ArrowArray, *, exact: bool, threads: int | None = None
+        self, documents: _ArrowArray, *, exact: bool, threads: int | None = None
     ) -> list[_ArrowArray]: ...
     def compare_batch(
         self, signatures: _ArrowArray, a: _ArrowArray, b: _ArrowArray, shares_band: _ArrowArray

@@ -56,6 +56,7 @@ def pairs(
     *,
     work: str,
     text: str = "text",
+    vector: str = "vector",
     ordinal: str = "ordinal",
     key: str | None = None,
     threshold: float | None = None,
@@ -69,13 +70,14 @@ def pairs(
     """All near pairs of documents: columns `a` and `b`, ordinals of which the first is less, `similarity`
     and `distance`; with `key`, a column of different strings, `key_a` and `key_b` too.
 
-    Similarities are exact unless `exact=False`. `max_bucket` compares only the first documents of a bucket
+    Documents are the column `text` or, with a schema of vectors, the column `vector`, arrays of numbers.
+    Similarities are exact unless `exact=False`; those of vectors are if the schema keeps vectors. `max_bucket` compares only the first documents of a bucket
     with all of it, and the manifest counts what that leaves out. Rows without a text are refused; with
     `nulls="skip"` they are left out, and counted. `block_pairs` is how many pairs a worker compares with
     their texts in memory.
     """
     options = Options(
-        text, ordinal, key, threshold, max_distance, by, exact, max_bucket, nulls, block_pairs
+        text, vector, ordinal, key, threshold, max_distance, by, exact, max_bucket, nulls, block_pairs
     )
     join = Join(documents, schema, work, options)
     found = join.work.keep("pairs", join.all_pairs(join.run()))
@@ -92,6 +94,7 @@ def clusters(
     *,
     work: str,
     text: str = "text",
+    vector: str = "vector",
     ordinal: str = "ordinal",
     key: str | None = None,
     threshold: float | None = None,
@@ -112,6 +115,7 @@ def clusters(
     """
     options = Options(
         text,
+        vector,
         ordinal,
         key,
         threshold,
@@ -140,6 +144,7 @@ def dedup(
     work: str,
     policy: Literal["first", "cluster", "representative"] = "first",
     text: str = "text",
+    vector: str = "vector",
     ordinal: str = "ordinal",
     key: str | None = None,
     threshold: float | None = None,
@@ -170,6 +175,7 @@ def dedup(
         )
     options = Options(
         text,
+        vector,
         ordinal,
         key,
         threshold,
@@ -195,7 +201,7 @@ def dedup(
         )
     dropped = join.work.keep("dropped", found)
     gone = dropped.select(dropped["ordinal"].alias(ordinal))
-    kept = documents.join(gone, ordinal, "left_anti").where(documents[text].isNotNull())
+    kept = documents.join(gone, ordinal, "left_anti").where(documents[join.column].isNotNull())
     join.counts["dropped"] = join.work.rows("dropped")
     join.counts["kept"] = (
         join.counts["documents"] - join.counts["null_texts"] - join.counts["dropped"]

@@ -70,6 +70,7 @@ class Options:
     """The options of a join."""
 
     text: str = "text"
+    vector: str = "vector"
     ordinal: str = "ordinal"
     key: str | None = None
     threshold: float | None = None
@@ -91,7 +92,7 @@ class Join:
         self.against = None if options.against is None else ShardFolder.open(options.against)
         self.schema = _schema(schema) if self.against is None else self.against.own_schema(schema)
         self.work = Work(frame.sparkSession, work)
-        exact = _is_exact(options.exact, frame, self.schema)
+        exact = _decides_by_texts(options.exact, frame, self.schema)
         recipe = Recipe.of(self.schema)
         self.rule = Rule(
             recipe, exact, options.threshold, options.max_distance, options.by, options.max_bucket
@@ -99,13 +100,14 @@ class Join:
         if options.max_bucket is not None and options.max_bucket < 1:
             raise ValueError(f"max_bucket: found {options.max_bucket}, expected at least 1")
         self.native: PairRule = self.rule.open()
-        names = [options.ordinal, options.text, *([options.key] if options.key else [])]
+        self.column = options.text if self.schema.vector is None else options.vector
+        names = [options.ordinal, self.column, *([options.key] if options.key else [])]
         missing = [name for name in names if name not in frame.columns]
         if missing:
             raise ValueError(f"columns: found {frame.columns}, expected {missing} among them")
         self.frame = frame
         self.documents = frame.select(
-            F.col(options.ordinal).cast("long").alias("ordinal"), F.col(options.text).alias("text")
+            F.col(options.ordinal).cast("long").alias("ordinal"), F.col(self.column).alias("text")
         )
         self.known: DataFrame | None = None
         self.counts: dict[str, int] = {}
@@ -167,7 +169,7 @@ class Join:
             )
         if self.counts["null_texts"] and self.options.nulls == "refuse":
             raise ValueError(
-                f"{self.options.text}: found null in {self.counts['null_texts']} rows, expected a text in "
+                f"{self.column}: found null in {self.counts['null_texts']} rows, expected a document in "
                 "each; nulls='skip' leaves such rows out and counts them"
             )
 
@@ -275,7 +277,7 @@ class Join:
 
     def identical(self) -> tuple[Column, Column]:
         """The similarity and the distance of two documents of one class."""
-        has_similarity = self.rule.exact or self.schema.minhash is not None
+        has_similarity = self.rule.exact or self.schema.simhash is None or self.schema.minhash is not None
         similarity = F.lit(1.0 if has_similarity else None).cast("double")
         distance = F.lit(0 if self.schema.simhash is not None else None).cast("int")
         return similarity.alias("similarity"), distance.alias("distance")
@@ -426,8 +428,8 @@ class Join:
             "self_test": f"{rule.recipe.self_test:016x}",
             "families": [
                 name
-                for name, part in (("minhash", self.schema.minhash), ("simhash", self.schema.simhash))
-                if part is not None
+                for name in ("minhash", "vector", "simhash")
+                if getattr(self.schema, name) is not None
             ],
             "exact": rule.exact,
             "threshold": rule.threshold,
@@ -439,6 +441,17 @@ class Join:
             "left_out": self.left_out,
             "stages": list(self.work.stages),
         }
+
+
+def _decides_by_texts(exact: bool | None, frame: DataFrame, schema: Schema) -> bool:
+    if schema.vector is None:
+        return _is_exact(exact, frame, schema)
+    if schema.text is not None:
+        raise ValueError("schema: found vectors beside texts, expected vectors alone; stores have both")
+    if exact is not None:
+        raise ValueError(f"exact: found {exact}, expected None: `kept` of the vectors decides")
+    # Signatures have the vectors that the schema keeps.
+    return False
 
 
 def expand(pairs: DataFrame, members: DataFrame) -> DataFrame:

@@ -69,7 +69,8 @@ class Result:
         )
         schema = self.manifest["families"]
         has_scores = "similarity" in frame.columns
-        made = Lines(has_scores and "minhash" in schema, has_scores and "simhash" in schema)
+        has_similarity = "minhash" in schema or "vector" in schema
+        made = Lines(has_scores and has_similarity, has_scores and "simhash" in schema)
         return rows.mapInArrow(made, "value string")
 
 

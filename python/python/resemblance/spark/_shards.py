@@ -145,6 +145,8 @@ def build_shards(
     """
     if shards < 1:
         raise ValueError(f"shards: found {shards}, expected at least 1")
+    if schema is not None and schema.vector is not None:
+        raise ValueError("schema: found vectors, expected texts; insert vectors into one store")
     recipe = Recipe.of(_schema(schema))
     rows, nulled = _rows(documents, text, ordinal, nulls, key)
     return _write(rows, nulled, _Build(recipe, path, shards, None, 0), Work(rows.sparkSession, work))
