@@ -13,7 +13,7 @@ use redb::backends::{FileBackend, InMemoryBackend};
 use redb::{BackendError, StorageBackend};
 
 use crate::engine_error::EngineError;
-use crate::leftovers::probe_name;
+use crate::leftovers::{open_regular, probe_name};
 use crate::lock_holder::find_holder;
 use crate::process::{HomeProcess, IgnorePoison};
 
@@ -599,7 +599,7 @@ impl Files for Disk {
             Some(like) => fs::metadata(like)?.permissions(),
             None => mode_of_new_files(path)?,
         };
-        fs::set_permissions(path, mode)
+        open_regular(path)?.set_permissions(mode)
     }
 
     fn are_shared(&self) -> bool {

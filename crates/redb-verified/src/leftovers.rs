@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
@@ -65,6 +66,23 @@ pub(crate) fn remove_leftovers(folder: &Path) {
     }
 }
 
+/// Opens a file for reading, but neither a link nor a pipe: where others may write to its folder, something of theirs
+/// may have taken its name.
+pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    options.read(true);
+    #[cfg(target_os = "linux")]
+    {
+        let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, flags.bits().cast_signed());
+    }
+    let file = options.open(path)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::ErrorKind::InvalidInput.into()),
+    }
+}
+
 /// The process that made a file, as the file's name identifies it.
 #[derive(Debug, PartialEq, Eq)]
 struct FormerRun {
@@ -106,7 +124,7 @@ impl FormerRun {
             .and_then(|time| time.elapsed().ok());
         let is_old = age.is_some_and(|age| age > UNKNOWN_AGE);
         // A store that is being created is locked.
-        is_old && File::open(path).is_ok_and(|file| file.try_lock().is_ok())
+        is_old && open_regular(path).is_ok_and(|file| file.try_lock().is_ok())
     }
 }
 
@@ -167,6 +185,21 @@ mod tests {
         assert!(number_of(Some(boot), Some(space)).is_some_and(|n| n != UNKNOWN_SYSTEM));
         assert_eq!(number_of(None, Some(space)), None);
         assert_eq!(number_of(Some(boot), None), None);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn what_took_the_name_of_a_leftover_is_not_opened() {
+        let folder = tempfile::tempdir().unwrap();
+        let [file, link, pipe] = ["file", "link", "pipe"].map(|name| folder.path().join(name));
+        fs::write(&file, "").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        let (kind, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR);
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, kind, mode, 0).unwrap();
+        open_regular(&file).unwrap();
+        open_regular(&link).unwrap_err();
+        // Opening it would wait for a writer.
+        open_regular(&pipe).unwrap_err();
     }
 
     #[cfg(target_os = "linux")]
