@@ -1,7 +1,7 @@
 //! Everything that is read from a store, and whether it is what it was.
 
 use resemblance::stats::Stats;
-use resemblance::{DocumentId, Error, Matches, Pair, Record, Signature, Snapshot};
+use resemblance::{ClusterId, DocumentId, Error, Matches, Pair, Record, Signature, Snapshot};
 
 /// The queries, the same for each state of a store.
 #[derive(Clone, Debug, Default)]
@@ -21,6 +21,8 @@ enum Answer {
     Ids(Vec<DocumentId>),
     ManyIds(Vec<Vec<DocumentId>>),
     Clusters(Vec<Vec<DocumentId>>),
+    Cluster(Option<ClusterId>),
+    Text(String),
     Stats(Box<Stats>),
     /// The items before the first error, and whether there was none.
     Records(Vec<Record>, bool),
@@ -94,6 +96,9 @@ impl Content {
         put(candidates.map(Answer::ManyIds));
         let clusters = snapshot.clusters().run();
         put(clusters.map(|clusters| Answer::Clusters(clusters.collect())));
+        if snapshot.schema().clusters().is_some() {
+            kept_clusters(snapshot, questions.ids, &mut put);
+        }
         let stats = snapshot.stats().run().map(without_sizes);
         put(stats.map(|stats| Answer::Stats(stats.into())));
         let records = Ok(whole(snapshot.iter(), errors));
@@ -131,6 +136,25 @@ impl Content {
         let (found, expected) = (self.0.len(), intact.0.len());
         differs.or_else(|| (found != expected).then(|| format!("{found} answers of {expected}")))
     }
+}
+
+/// Asks which clusters the store keeps, how they are connected, and how they came about.
+fn kept_clusters(snapshot: &Snapshot, ids: u64, put: &mut impl FnMut(Result<Answer, Error>)) {
+    for id in 0..ids {
+        let cluster = snapshot.cluster_of_id(DocumentId::new(id));
+        put(cluster.map(Answer::Cluster));
+        let cluster = ClusterId::new(id);
+        put(snapshot.members(cluster).map(Answer::Ids));
+        let edges = snapshot.cluster_edges(cluster);
+        put(edges.map(|edges| Answer::Text(format!("{edges:?}"))));
+    }
+    let changes = snapshot.cluster_changes(0);
+    let changes: Result<Vec<_>, Error> = changes.and_then(Iterator::collect);
+    put(match changes {
+        // Rebanding finds all clusters again, without the changes before.
+        Err(Error::InvalidParameter { expected, .. }) => Ok(Answer::Text(expected)),
+        changes => changes.map(|changes| Answer::Text(format!("{changes:?}"))),
+    });
 }
 
 /// Whether these are some of those, in their order.

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use resemblance::exact::ExactSet;
-use resemblance::schema::Rebanding;
+use resemblance::schema::{ClusterBounds, KeptVector, Rebanding};
 use resemblance::{
     BulkOptions, Document, DocumentId, Error, MinHash, Schema, Signature, SimHash, Snapshot, Store,
-    StoreOptions,
+    StoreOptions, Vector,
 };
 
 use crate::common::memory::MemoryFiles;
@@ -106,6 +106,12 @@ fn key(number: u64) -> Vec<u8> {
 /// Three at a time are near each other.
 fn signature(schema: &Schema, number: u64) -> Signature {
     let mut random = Random(number / 3);
+    if let Some(vector) = schema.vector() {
+        let component = |_| (random.next() % 2_001) as f32 / 1_000.0 - 1.0;
+        let mut vector: Vec<f32> = (0..vector.dimensions()).map(component).collect();
+        vector[0] += (number % 3) as f32 / 100.0;
+        return schema.sketcher().vector(&vector).unwrap();
+    }
     let mut values: Vec<u32> = (0..16).map(|_| random.next() as u32).collect();
     values[15] = number as u32;
     let fingerprint = random.next() ^ (1 << (number % 64));
@@ -151,6 +157,9 @@ pub(crate) fn all() -> Vec<Case> {
         .minhash(MinHash::new(16).banding(2, 8))
         .build()
         .unwrap();
+    let vectors = Vector::cosine(6).values(64).threshold(0.9).banding(4, 6);
+    let vectors = Schema::builder().vector(vectors.kept(KeptVector::F16));
+    let vectors = vectors.clusters(ClusterBounds::default()).build().unwrap();
     let plan = |name, schema: &Schema| Plan {
         name,
         schema: schema.clone(),
@@ -177,6 +186,7 @@ pub(crate) fn all() -> Vec<Case> {
             ..plan("cut values and exact sets, quick repair", &cut)
         },
         plan("both", &both),
+        plan("vectors in clusters", &vectors),
         Plan {
             is_closed: false,
             merges: true,
