@@ -42,6 +42,14 @@ deny:
 redb RELEASE FEATURE='':
     .ci/redb {{ RELEASE }} {{ FEATURE }}
 
+# Golden stores, format, searches and damage on other processors, under qemu
+platforms *TARGETS:
+    .ci/platforms {{ TARGETS }}
+
+# A step of a release: check, packages, archive TARGET, sbom, checksums, publish
+release *STEP:
+    .ci/release {{ STEP }}
+
 # What CI runs on Linux
 ci:
     .ci/run

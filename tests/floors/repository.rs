@@ -16,7 +16,7 @@ const LEFT_OUT: [&str; 6] = [
 ];
 
 /// Documents on top, and folders of documents.
-const DOCUMENTS: [&str; 16] = [
+const DOCUMENTS: [&str; 17] = [
     "README.md",
     "ARCHITECTURE.md",
     "CHANGELOG.md",
@@ -29,6 +29,7 @@ const DOCUMENTS: [&str; 16] = [
     "examples/README.md",
     "fuzz/README.md",
     "python/README.md",
+    "cli/README.md",
     "crates/redb-verified/README.md",
     "crates/resemblance-corpus/README.md",
     "crates/resemblance-eval/README.md",
