@@ -7,6 +7,7 @@
 mod contents;
 mod making;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -57,7 +58,7 @@ fn golden_stores_are_read_and_rebuilt_byte_for_byte() {
     let writes = std::env::var_os("GOLDEN_WRITE").is_some();
     let ways: [fn(&Path) -> resemblance::Result<Store>; 2] =
         [|path| Store::open_read_only(path), |path| Store::open(path)];
-    for (number, (name, make)) in making::STORES.into_iter().enumerate() {
+    for (number, (name, make)) in making::STORES.iter().enumerate() {
         let fresh = place.file(&format!("{name}-fresh"));
         make(&fresh);
         let made = contents::of(&Store::open(&fresh).unwrap());
@@ -75,6 +76,24 @@ fn golden_stores_are_read_and_rebuilt_byte_for_byte() {
         }
         crate::common::check_clean(&kept);
     }
+}
+
+/// The table of frozen items names each kept store, and no other.
+#[test]
+fn golden_stores_are_listed_in_the_specification() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("format-spec.md");
+    let specification = fs::read_to_string(path).unwrap();
+    let (_, after) = specification.split_once("### 10.1 ").unwrap();
+    let (section, _) = after.split_once("### 10.2 ").unwrap();
+    let stores = section.lines().filter_map(|line| line.rsplit('|').nth(1));
+    let names = stores.flat_map(|cell| cell.split('`').skip(1).step_by(2));
+    let listed: BTreeSet<&str> = names.filter(|name| !name.starts_with("cargo ")).collect();
+    let files = fs::read_dir(folder())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name());
+    let files: Vec<String> = files.map(|name| name.into_string().unwrap()).collect();
+    let kept = files.iter().filter_map(|name| name.strip_suffix(".rsm.gz"));
+    assert_eq!(listed, kept.collect());
 }
 
 /// This release continues a store that an old release wrote: with ten documents, or with twenty

@@ -44,6 +44,9 @@ fn document(text: &mut String, record: &Record) {
     }
     if let Some(fingerprint) = signature.simhash() {
         writeln!(text, "  simhash {fingerprint:x}").unwrap();
+    } else if let Some(fingerprint) = signature.fingerprint() {
+        let digits = fingerprint.to_string();
+        writeln!(text, "  simhash {:0>1}", digits.trim_start_matches('0')).unwrap();
     }
     if let Some(hashes) = signature.kept_hashes() {
         let hashes: Vec<String> = hashes.iter().map(|hash| format!("{hash:x}")).collect();

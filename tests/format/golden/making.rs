@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+#[cfg(feature = "languages")]
+use resemblance::schema::Language;
 use resemblance::schema::{
     ClusterBounds, DocumentFrequencies, EmptyDocuments, KeptVector, Linkage, MinHashKind,
     Permutations, Rebanding, ShingleUnit,
@@ -15,7 +17,7 @@ use crate::common::Random;
 
 type Make = fn(&Path);
 
-pub(crate) const STORES: [(&str, Make); 31] = [
+pub(crate) const STORES: &[(&str, Make)] = &[
     ("empty", |path| drop(Store::create(path, words()).unwrap())),
     ("one-document", |path| {
         let store = Store::create(path, words()).unwrap();
@@ -146,6 +148,45 @@ pub(crate) const STORES: [(&str, Make); 31] = [
     ("stars", |path| {
         clustered(path, ClusterBounds::default().linkage(Linkage::Star));
     }),
+    ("complete", |path| {
+        clustered(path, ClusterBounds::default().linkage(Linkage::Complete));
+    }),
+    ("half-vectors", |path| {
+        let distant = Vector::euclidean(8, 0.05).values(64).banding(8, 4);
+        let builder = Schema::builder().vector(distant.kept(KeptVector::F16));
+        let builder = builder.clusters(ClusterBounds::default());
+        filled(path, builder.build().unwrap());
+    }),
+    ("multiply-shift", |path| {
+        let minhash = minhash().permutations(Permutations::MultiplyShift);
+        filled(path, of(minhash.value_bits(2)));
+    }),
+    ("modular", |path| {
+        let minhash = minhash().permutations(Permutations::Modular);
+        filled(path, of(minhash.value_bits(1)));
+    }),
+    ("jenkins", |path| {
+        filled(path, of(minhash().permutations(Permutations::Jenkins)));
+    }),
+    ("simhash-32", |path| {
+        let builder = Schema::builder().text(Text::characters(3).nfkc().strip_accents());
+        filled(path, builder.simhash(SimHash::bits32()).build().unwrap());
+    }),
+    ("external-256", |path| {
+        let simhash = SimHash::external(256).max_distance(31);
+        filled(path, Schema::builder().simhash(simhash).build().unwrap());
+    }),
+    ("scaled-positions", |path| {
+        let containment = Containment::new(2).scaled(2).positions(true);
+        let builder = Schema::builder().text(Text::code(2));
+        filled(path, builder.containment(containment).build().unwrap());
+    }),
+    #[cfg(feature = "languages")]
+    ("languages", |path| {
+        let english = Text::words(1).stop_words(Language::English);
+        let builder = Schema::builder().text(english.stem(Language::English));
+        filled(path, builder.minhash(minhash()).build().unwrap());
+    }),
 ];
 
 fn vector() -> Vector {
@@ -197,6 +238,13 @@ pub(crate) fn signature(schema: &Schema, number: u64) -> Signature {
     }
     if schema.vector().is_some() {
         return with_vector(schema, number);
+    }
+    if schema
+        .simhash()
+        .is_some_and(|simhash| simhash.bits() == 256)
+    {
+        let near = 1 << (number % 3);
+        return Signature::from_fingerprint([random.next() as u8 ^ near; 32]);
     }
     let sketcher = schema.sketcher();
     if schema.text().is_some() {
