@@ -2,9 +2,29 @@
 
 use std::ops::Range;
 
+use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 
-const SIZE_PIXELS: (u32, u32) = (860, 540);
+/// The size of a drawing and of its letters, in pixels.
+struct ChartFrame {
+    size: (u32, u32),
+    letters: u32,
+    /// True with a title and names in the drawing.
+    is_alone: bool,
+}
+
+/// The frame of a file.
+const ALONE: ChartFrame = ChartFrame {
+    size: (860, 540),
+    letters: 13,
+    is_alone: true,
+};
+/// The frame of a figure, whose letters can be read on a phone.
+const ON_PAGE: ChartFrame = ChartFrame {
+    size: (560, 380),
+    letters: 17,
+    is_alone: false,
+};
 const FONT: &str = "sans-serif";
 /// Colours that colour-blind readers can also distinguish (Okabe and Ito, *Color Universal Design*,
 /// 2008).
@@ -117,6 +137,8 @@ pub enum ChartMark {
     Both,
     /// Three points: a line from the first to the last, and a mark at the middle one.
     Interval,
+    /// The area within a line from each point to the next, shaded.
+    Area,
 }
 
 /// A series of points, ascending in x.
@@ -190,9 +212,44 @@ impl Chart {
     ///
     /// A description of why the chart cannot be drawn.
     pub fn svg(&self) -> Result<String, String> {
+        self.framed(&ALONE)
+    }
+
+    /// Returns the chart as an element of HTML for a small space. Screen readers read the title; the page has
+    /// to show it, and the [`legend`](Self::legend).
+    ///
+    /// # Errors
+    ///
+    /// A description of why the chart cannot be drawn.
+    ///
+    /// ```
+    /// use resemblance_eval::{Chart, ChartAxis};
+    /// let mut chart = Chart::new("One band", ChartAxis::share("s"), ChartAxis::share("p"));
+    /// chart.curve("five rows", |s| s.powi(5));
+    /// assert!(chart.figure()?.starts_with("<svg role=\"img\" aria-label=\"One band\""));
+    /// assert_eq!(chart.legend().collect::<Vec<_>>(), [("five rows", "#0072B2".to_owned())]);
+    /// # Ok::<(), String>(())
+    /// ```
+    pub fn figure(&self) -> Result<String, String> {
+        let mut title = self.title.replace('&', "&amp;");
+        title = title.replace('<', "&lt;").replace('"', "&quot;");
+        let labelled = format!("<svg role=\"img\" aria-label=\"{title}\" ");
+        let svg = self.framed(&ON_PAGE)?;
+        Ok(svg.replacen("<svg ", &labelled, 1))
+    }
+
+    /// Returns the names of the series with their colours, as CSS writes them.
+    pub fn legend(&self) -> impl Iterator<Item = (&str, String)> {
+        let coloured = self.series.iter().zip(COLOURS.iter().cycle());
+        coloured.map(|(series, RGBColor(red, green, blue))| {
+            (&*series.name, format!("#{red:02X}{green:02X}{blue:02X}"))
+        })
+    }
+
+    fn framed(&self, frame: &ChartFrame) -> Result<String, String> {
         let mut svg = String::new();
-        let area = SVGBackend::with_string(&mut svg, SIZE_PIXELS).into_drawing_area();
-        self.draw(&area).map_err(|e| e.to_string())?;
+        let area = SVGBackend::with_string(&mut svg, frame.size).into_drawing_area();
+        self.draw(&area, frame).map_err(|e| e.to_string())?;
         area.present().map_err(|e| e.to_string())?;
         drop(area);
         Ok(svg)
@@ -234,73 +291,105 @@ impl Chart {
     fn draw<B: DrawingBackend>(
         &self,
         area: &DrawingArea<B, plotters::coord::Shift>,
+        frame: &ChartFrame,
     ) -> Result<(), DrawingAreaErrorKind<B::ErrorType>> {
         area.fill(&WHITE)?;
+        let letters = frame.letters;
         let range = |axis: &ChartAxis| axis.place(axis.from)..axis.place(axis.to);
-        let mut chart = ChartBuilder::on(area)
-            .caption(&self.title, (FONT, 18))
+        let mut builder = ChartBuilder::on(area);
+        builder
             .margin(14)
-            .x_label_area_size(44)
-            .y_label_area_size(64)
-            .build_cartesian_2d(range(&self.x), range(&self.y))?;
-        chart
-            .configure_mesh()
-            .max_light_lines(1)
+            .x_label_area_size(letters * 3 + 5)
+            .y_label_area_size(letters * 4 + 12);
+        if frame.is_alone {
+            builder.caption(&self.title, (FONT, 18));
+        }
+        let mut chart = builder.build_cartesian_2d(range(&self.x), range(&self.y))?;
+        let x_label = |place: &f64| self.x.label(*place);
+        let y_label = |place: &f64| self.y.label(*place);
+        let mut mesh = chart.configure_mesh();
+        mesh.max_light_lines(1)
             .light_line_style(WHITE)
             .x_desc(&self.x.name)
             .y_desc(&self.y.name)
-            .x_label_formatter(&|place| self.x.label(*place))
-            .y_label_formatter(&|place| self.y.label(*place))
-            .draw()?;
-        for (place, (series, colour)) in self.series.iter().zip(COLOURS.iter().cycle()).enumerate()
-        {
-            let colour = *colour;
-            // When colours repeat, lines are thin and points are hollow.
-            let is_again = place >= COLOURS.len();
-            let width = if is_again { 1 } else { 2 };
-            let (radius, style) = match series.mark {
-                ChartMark::Line => (0, colour.filled()),
-                ChartMark::Rings => (7, colour.stroke_width(2)),
-                _ if is_again => (4, colour.stroke_width(width)),
-                _ => (4, colour.filled()),
-            };
-            let places: Vec<_> = series
-                .points
-                .iter()
-                .filter(|(x, y)| x.is_finite() && y.is_finite())
-                .map(|(x, y)| (self.x.place(*x), self.y.place(*y)))
-                .collect();
-            let is_line = !matches!(series.mark, ChartMark::Points | ChartMark::Rings);
-            let line = if is_line { places.clone() } else { Vec::new() };
-            chart
-                .draw_series(LineSeries::new(line, colour.stroke_width(width)))?
-                .label(&series.name)
-                .legend(move |(x, y)| {
-                    let ends = if is_line {
-                        vec![(0, 0), (18, 0)]
-                    } else {
-                        vec![]
-                    };
-                    EmptyElement::at((x, y))
-                        + PathElement::new(ends, colour.stroke_width(2 * width - 1))
-                        + Circle::new((9, 0), radius.min(4), style)
-                });
-            if radius > 0 {
-                let (skipped, step) = match series.mark {
-                    ChartMark::Interval => (1, 2),
-                    _ => (0, 1),
-                };
-                let circles = places.into_iter().skip(skipped).step_by(step);
-                chart.draw_series(circles.map(|place| Circle::new(place, radius, style)))?;
-            }
+            .x_label_formatter(&x_label)
+            .y_label_formatter(&y_label);
+        if !frame.is_alone {
+            mesh.label_style((FONT, letters))
+                .axis_desc_style((FONT, letters))
+                .x_labels(6)
+                .y_labels(6);
+        }
+        mesh.draw()?;
+        drop(mesh);
+        for place in 0..self.series.len() {
+            self.draw_series(&mut chart, place)?;
+        }
+        if !frame.is_alone {
+            return Ok(());
         }
         chart
             .configure_series_labels()
             .position(self.emptiest_place())
-            .label_font((FONT, 13))
+            .label_font((FONT, letters))
             .background_style(WHITE.mix(0.85))
             .border_style(BLACK.mix(0.4))
             .draw()
+    }
+
+    fn draw_series<'a, B: DrawingBackend + 'a>(
+        &self,
+        chart: &mut ChartContext<'a, B, Cartesian2d<RangedCoordf64, RangedCoordf64>>,
+        place: usize,
+    ) -> Result<(), DrawingAreaErrorKind<B::ErrorType>> {
+        let coloured = self.series.iter().zip(COLOURS.iter().cycle());
+        let Some((series, &colour)) = coloured.skip(place).next() else {
+            return Ok(());
+        };
+        // When colours repeat, lines are thin and points are hollow.
+        let is_again = place >= COLOURS.len();
+        let width = if is_again { 1 } else { 2 };
+        let (radius, style) = match series.mark {
+            ChartMark::Line | ChartMark::Area => (0, colour.filled()),
+            ChartMark::Rings => (7, colour.stroke_width(2)),
+            _ if is_again => (4, colour.stroke_width(width)),
+            _ => (4, colour.filled()),
+        };
+        let places: Vec<_> = series
+            .points
+            .iter()
+            .filter(|(x, y)| x.is_finite() && y.is_finite())
+            .map(|(x, y)| (self.x.place(*x), self.y.place(*y)))
+            .collect();
+        if series.mark == ChartMark::Area {
+            let shade = colour.mix(0.35).filled();
+            chart.draw_series([Polygon::new(places.clone(), shade)])?;
+        }
+        let is_line = !matches!(series.mark, ChartMark::Points | ChartMark::Rings);
+        let has_line = is_line && series.mark != ChartMark::Area;
+        let line = if has_line { places.clone() } else { Vec::new() };
+        chart
+            .draw_series(LineSeries::new(line, colour.stroke_width(width)))?
+            .label(&series.name)
+            .legend(move |(x, y)| {
+                let ends = if is_line {
+                    vec![(0, 0), (18, 0)]
+                } else {
+                    vec![]
+                };
+                EmptyElement::at((x, y))
+                    + PathElement::new(ends, colour.stroke_width(2 * width - 1))
+                    + Circle::new((9, 0), radius.min(4), style)
+            });
+        if radius > 0 {
+            let (skipped, step) = match series.mark {
+                ChartMark::Interval => (1, 2),
+                _ => (0, 1),
+            };
+            let circles = places.into_iter().skip(skipped).step_by(step);
+            chart.draw_series(circles.map(|place| Circle::new(place, radius, style)))?;
+        }
+        Ok(())
     }
 }
 
@@ -340,6 +429,21 @@ mod tests {
         assert_eq!(svg.matches("<circle").count(), 2 + 3);
         assert!(!svg.contains("NaN") && !svg.contains("inf"));
         assert_eq!(svg, chart().svg().unwrap());
+    }
+
+    #[test]
+    fn figures_leave_title_and_names_to_the_page() {
+        let mut chart = chart();
+        let triangle = vec![(0.0, 0.0), (1.0, 0.0), (1.0, 1.0)];
+        chart.add("under the diagonal", triangle, ChartMark::Area);
+        let svg = chart.figure().unwrap();
+        assert!(svg.contains("aria-label=\"a &lt; b &amp; c\""), "{svg}");
+        assert!(!svg.contains("s squared") && svg.contains("similarity"));
+        assert_eq!(svg.matches("<polygon").count(), 1);
+        let names: Vec<_> = chart.legend().map(|(name, _)| name).collect();
+        let expected = ["s squared", "threshold", "measured", "under the diagonal"];
+        assert_eq!(names, expected);
+        assert_eq!(chart.svg().unwrap().matches("<polygon").count(), 1);
     }
 
     #[test]
