@@ -50,5 +50,5 @@ pub(crate) use subject::Subject;
 pub(crate) use tally::{DocumentTally, ReadDocument, WorkedDocument};
 pub(crate) use texts::{
     KnownTexts, MissingText, StoredTexts, must_be_rereadable, read_numbered_texts, read_text,
-    read_texts_of, taken_text, unrereadable_source,
+    read_texts_of, taken_text,
 };

@@ -145,7 +145,7 @@ fn for_each_text(
 }
 
 /// Returns the name of a source of these corpora that can be read once only.
-pub(crate) fn unrereadable_source(
+fn unrereadable_source(
     context: &Context,
     inputs: &[PathBuf],
     options: &CorpusOptions,

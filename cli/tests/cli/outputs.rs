@@ -20,7 +20,7 @@ enum Made {
 }
 
 /// Every option of every verb that names an output, with a command that uses it: @ is the name, and c the corpus.
-const OUTPUTS: [(&str, &str, Made, &str); 27] = [
+const OUTPUTS: [(&str, &str, Made, &str); 26] = [
     (
         "add",
         "--dropped",
@@ -88,12 +88,6 @@ const OUTPUTS: [(&str, &str, Made, &str); 27] = [
         "--review",
         Made::File,
         "dedup c --dry-run --review @",
-    ),
-    (
-        "eval",
-        "--figures",
-        Made::Folder,
-        "eval c --threshold 0.9 --seeds 1 --figures @",
     ),
     (
         "eval",
@@ -293,7 +287,7 @@ fn outputs_are_refused_before_anything_is_read() {
     let bad = mixed() + "bad\n";
     folder.write("c.jsonl", &bad);
     folder.write("t.jsonl", &bad);
-    for name in ["recall.svg", "shingle-sizes.svg", "time-by-size.svg"] {
+    for name in ["recall.svg", "precision.svg", "time-by-size.svg"] {
         folder.write(&format!("charts/{name}"), "old");
     }
     for (verb, option, made, command) in &OUTPUTS {

@@ -9,14 +9,13 @@ use resemblance::schema::TYPICAL_FEATURES;
 pub type NamedChart = (&'static str, Chart);
 
 /// The file names of all charts that an evaluation may draw.
-pub const CHART_NAMES: [&str; 11] = [
+pub const CHART_NAMES: [&str; 10] = [
     "recall.svg",
     "precision.svg",
     "precision-recall.svg",
     "error.svg",
     "promise.svg",
     "simhash.svg",
-    "shingle-sizes.svg",
     "family-differences.svg",
     "error-by-size.svg",
     "error-by-bytes.svg",

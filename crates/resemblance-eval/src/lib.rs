@@ -28,8 +28,6 @@ pub mod printable;
 pub mod report;
 mod sample;
 mod sampled_clusters;
-#[cfg(feature = "charts")]
-mod shingle_sizes;
 mod spread;
 mod tally;
 
@@ -52,8 +50,6 @@ pub use kinds::{MAX_SIGNATURE_BYTES, SignatureKind};
 pub use near_neighbour::{NearNeighbourPlan, near_neighbour_plan};
 pub use sample::{DocumentSample, Sampler};
 pub use sampled_clusters::SampledClusters;
-#[cfg(feature = "charts")]
-pub use shingle_sizes::ShingleSizes;
 pub use spread::{Promise, RecallSpread};
 pub use tally::{
     EstimateErrors, FamilyTally, MinHashTally, MissedPair, ReturnedPairs, SimHashTally,

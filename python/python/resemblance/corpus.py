@@ -1066,7 +1066,7 @@ def evaluate(
 ) -> Evaluation:
     """Measures how much a schema finds in a sample of texts. It computes all exact similarities of at
     least `floor`, and compares them with what a store of the sample returns. It takes about 40 bytes of
-    memory for each feature; ten thousand documents are usually enough. `resemblance eval --figures` of
+    memory for each feature; ten thousand documents are usually enough. `resemblance eval --svg` of
     the command-line tool draws charts of the same figures.
 
     >>> evaluate(random.sample(texts, 10_000), schema).recall

@@ -11,8 +11,7 @@ use resemblance::schema::MinHashSchema;
 use resemblance::{Document, Schema};
 use resemblance_eval::{
     CHART_NAMES, ComparedKind, ComparedPairs, DocumentSample, Evaluation, MAX_SIGNATURE_BYTES,
-    NamedChart, ShingleSizes, compare_kinds, comparison_charts, minhash_charts, promise_chart,
-    simhash_chart,
+    NamedChart, compare_kinds, comparison_charts, minhash_charts, promise_chart, simhash_chart,
 };
 
 use crate::failure::{Failure, Outcome, Result};
@@ -23,8 +22,7 @@ use crate::output::{
     Destination, GroupedNumber, make_folder, may_be_folder, must_be_free, write_chart,
 };
 use crate::session::{
-    Context, SampleSource, ScratchStore, StoreBuilding, read_sample, read_texts_of,
-    unrereadable_source, with_tf_idf,
+    Context, SampleSource, ScratchStore, StoreBuilding, read_sample, with_tf_idf,
 };
 use resemblance_corpus::ContentRule;
 
@@ -54,8 +52,7 @@ Examples:
   resemblance eval corpus.jsonl --sample 5000 --minhash 256 --svg charts --format table
   resemblance eval corpus.jsonl --simhash 64 --distance 3
   resemblance eval corpus.jsonl --minhash 128 --simhash 64 --format table
-  resemblance eval corpus.jsonl --compare --seeds 8 --svg charts
-  resemblance eval corpus.jsonl --sample 2000 --figures charts")]
+  resemblance eval corpus.jsonl --compare --seeds 8 --svg charts")]
 pub(crate) struct EvalArguments {
     /// JSON Lines files, tables, folders or - (see resemblance --help)
     #[arg(required = true, value_name = "CORPUS")]
@@ -75,20 +72,11 @@ pub(crate) struct EvalArguments {
     /// Number of seeds, from 1, whose recall (with --compare, error) is compared [default: 20, with --compare 4]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000))]
     seeds: Option<u64>,
-    /// Draw charts into this folder
-    #[arg(long, value_name = "OUT_DIR", group = "charts")]
+    /// Draw charts into this folder: pairs found, precision and recall, or with --compare error and time
+    #[arg(long, value_name = "OUT_DIR")]
     svg: Option<PathBuf>,
-    /// Draw all charts into this folder: similarity by shingle size, with and without spaces; pairs found, precision
-    /// and recall; error and time of all kinds of signatures (see --compare)
-    #[arg(
-        long,
-        value_name = "OUT_DIR",
-        group = "charts",
-        conflicts_with = "compare"
-    )]
-    figures: Option<PathBuf>,
     /// Overwrite charts that exist
-    #[arg(long, requires = "charts")]
+    #[arg(long, requires = "svg")]
     force: bool,
     #[command(flatten)]
     bounds: BoundOptions,
@@ -100,15 +88,9 @@ pub(crate) struct EvalArguments {
     format: FormatOptions,
 }
 
-impl EvalArguments {
-    fn chart_folder(&self) -> Option<&Path> {
-        self.svg.as_deref().or(self.figures.as_deref())
-    }
-}
-
 /// Draws charts into the folder that is given, if one is. The title of each names the corpus.
 fn draw(context: &Context, arguments: &EvalArguments, mut charts: Vec<NamedChart>) -> Result<()> {
-    let Some(folder) = arguments.chart_folder() else {
+    let Some(folder) = &arguments.svg else {
         return Ok(());
     };
     let corpus = arguments
@@ -154,7 +136,7 @@ fn must_have_features(schema: &Schema) -> Result<()> {
 }
 
 pub(crate) fn eval(context: &Context, arguments: &EvalArguments) -> Result<Outcome> {
-    if let Some(folder) = arguments.chart_folder() {
+    if let Some(folder) = &arguments.svg {
         may_be_folder(folder)?;
         for name in CHART_NAMES {
             must_be_free(&folder.join(name), arguments.force)?;
@@ -198,7 +180,6 @@ pub(crate) fn eval(context: &Context, arguments: &EvalArguments) -> Result<Outco
         draw(context, arguments, comparison_charts(&compared))?;
         return Ok(Outcome::Done);
     }
-    let more = more_charts(context, arguments, &schema, &sample)?;
     let store = fill(context, &schema, &sample)?;
     let snapshot = store.store().snapshot()?;
     let mut evaluation = Evaluation::new(&snapshot, sample, arguments.list)?;
@@ -212,71 +193,18 @@ pub(crate) fn eval(context: &Context, arguments: &EvalArguments) -> Result<Outco
         context.count(&mut progress, document)
     })?;
     progress.clear();
-    report(context, arguments, &evaluation, more)?;
+    report(context, arguments, &evaluation)?;
     Ok(match evaluation.sample.is_empty() {
         true => Outcome::Nothing,
         false => Outcome::Done,
     })
 }
 
-/// The charts of --figures that no store is needed for.
-fn more_charts(
-    context: &Context,
-    arguments: &EvalArguments,
-    schema: &Schema,
-    sample: &DocumentSample,
-) -> Result<Vec<NamedChart>> {
-    if arguments.figures.is_none() {
-        return Ok(Vec::new());
-    }
-    let mut charts = Vec::from_iter(shingle_chart(context, arguments, schema, sample)?);
-    match compare(context, arguments, sample)? {
-        Some(compared) => charts.extend(comparison_charts(&compared)),
-        None => context.note(nothing_to_estimate(arguments)),
-    }
-    Ok(charts)
-}
-
-/// Returns the chart of similarity by the size of shingles, unless the corpus has no texts or cannot be read again.
-fn shingle_chart(
-    context: &Context,
-    arguments: &EvalArguments,
-    schema: &Schema,
-    sample: &DocumentSample,
-) -> Result<Option<NamedChart>> {
-    if schema.text().is_none() {
-        return Ok(None);
-    }
-    let (inputs, options) = (&arguments.inputs, &arguments.options);
-    if unrereadable_source(context, inputs, options)?.is_some() {
-        context
-            .note("no chart of shingle sizes: standard input can be read only once; give a file");
-        return Ok(None);
-    }
-    let check = |_| context.interrupt.check();
-    let found = ComparedPairs::find(sample, arguments.min, check)?;
-    let threshold = schema.minhash().map_or(0.8, |minhash| minhash.threshold());
-    let sizes = ShingleSizes::choose(sample, &found, threshold, arguments.min)?;
-    let texts = read_texts_of(
-        context,
-        inputs,
-        options,
-        schema,
-        sizes.keys(),
-        usize::MAX,
-        |_, _, _| Ok(()),
-    )?;
-    let mut progress = context.progress("cutting");
-    let chart = sizes.chart(&texts, || context.tick(&mut progress))?;
-    progress.clear();
-    Ok(Some(chart))
-}
-
 fn nothing_to_estimate(arguments: &EvalArguments) -> String {
     let floor = arguments.min;
     format!(
         "no two documents have a similarity from {floor} to below 1, so kinds of signatures cannot be \
-         compared (--compare, --figures)"
+         compared (--compare)"
     )
 }
 
@@ -294,10 +222,9 @@ fn read(context: &Context, arguments: &EvalArguments, schema: &Schema) -> Result
     };
     let minhash_bytes = |m| values_bytes(m) + code_bytes(m);
     let own_bytes = 16 + schema.minhash().map_or(0, minhash_bytes);
-    let signature_bytes = match &arguments.figures {
-        _ if arguments.compare => MAX_SIGNATURE_BYTES,
-        Some(_) => own_bytes + MAX_SIGNATURE_BYTES,
-        None => own_bytes,
+    let signature_bytes = match arguments.compare {
+        true => MAX_SIGNATURE_BYTES,
+        false => own_bytes,
     };
     let source = SampleSource {
         inputs: &arguments.inputs,
@@ -355,13 +282,8 @@ fn sentence(found: u64, pairs: u64, bound: &str, wrong: u64) -> String {
     format!("{found} of {pairs} pairs {bound} found, {wrong} wrong")
 }
 
-fn report(
-    context: &Context,
-    arguments: &EvalArguments,
-    evaluation: &Evaluation,
-    mut drawn: Vec<NamedChart>,
-) -> Result<()> {
-    let mut found = Vec::new();
+fn report(context: &Context, arguments: &EvalArguments, evaluation: &Evaluation) -> Result<()> {
+    let (mut found, mut drawn) = (Vec::new(), Vec::new());
     if let Some(tally) = &evaluation.minhash {
         found.extend(sections::minhash_sections(
             tally,
