@@ -205,6 +205,7 @@ pub mod stats {
     pub use crate::maintain::{
         BucketSample, BucketStats, LaneStats, MergeStats, RunStats, Stats, TableStats,
     };
+    pub use resemblance_sketch::sketch::vector_instructions;
 }
 
 /// Counters and latencies since a store was opened, which [`Store::metrics`] returns.

@@ -1,6 +1,10 @@
 //! The form of the help: verbs in groups, and a short help that fits a screen.
 
+use std::sync::OnceLock;
+
 use clap::{Arg, Command};
+use resemblance::schema::UNICODE_VERSION;
+use resemblance::stats::{FORMAT_VERSION, vector_instructions};
 
 /// The verbs by what they are for, in the order in which the help lists them.
 pub(crate) const GROUPS: [(&str, &[&str]); 5] = [
@@ -53,6 +57,43 @@ const SHORT: [&str; 15] = [
     "threads",
     "quiet",
 ];
+
+/// The optional parts of this build.
+const FEATURES: [(&str, bool); 5] = [
+    ("html", cfg!(feature = "html")),
+    ("remote", cfg!(feature = "remote")),
+    ("sqlite", cfg!(feature = "sqlite")),
+    ("tables", cfg!(feature = "tables")),
+    ("warc", cfg!(feature = "warc")),
+];
+
+/// Returns the version of the tool and the format of its stores.
+pub(crate) fn version() -> &'static str {
+    static VERSION: OnceLock<String> = OnceLock::new();
+    VERSION.get_or_init(|| {
+        let release = env!("CARGO_PKG_VERSION");
+        format!("{release} (store format {FORMAT_VERSION})")
+    })
+}
+
+/// Returns the lines that identify a build in a report of a bug.
+pub(crate) fn build_details() -> String {
+    let present = FEATURES.iter().filter(|(_, is_present)| *is_present);
+    let names: Vec<&str> = present.map(|(name, _)| *name).collect();
+    let features = match names.is_empty() {
+        true => "none".into(),
+        false => names.join(", "),
+    };
+    let (major, minor, update) = UNICODE_VERSION;
+    format!(
+        "resemblance {}\ncommit: {}\ntarget: {}\nfeatures: {features}\nvector instructions: {}\n\
+         Unicode: {major}.{minor}.{update}\n",
+        version(),
+        env!("RESEMBLANCE_COMMIT"),
+        env!("RESEMBLANCE_TARGET"),
+        vector_instructions(),
+    )
+}
 
 /// Returns the command with its verbs in groups, and with most options left out of the short help.
 pub(crate) fn shaped(command: Command) -> Command {

@@ -3,7 +3,6 @@
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use clap::builder::ValueParser;
@@ -17,7 +16,7 @@ use crate::defaults::{DEFAULTS_HELP, with_defaults};
 use crate::failure::{
     EXIT_CODES, Failure, FailureKind, Outcome, Result, contain_panics, silence_panics,
 };
-use crate::help::shaped;
+use crate::help::{build_details, shaped, version};
 use crate::options::{CommonOptions, CorpusOptions, StoredOptions};
 use crate::output::{guard, print_failure, print_help, print_usage};
 use crate::session::{Context, Interrupt};
@@ -90,15 +89,6 @@ Examples:
   resemblance eval corpus.jsonl --sample 5000
   resemblance check seen.rsm || resemblance repair seen.rsm -o new.rsm"
     )
-}
-
-fn version() -> &'static str {
-    static VERSION: OnceLock<String> = OnceLock::new();
-    VERSION.get_or_init(|| {
-        let release = env!("CARGO_PKG_VERSION");
-        let format = resemblance::stats::FORMAT_VERSION;
-        format!("{release} (store format {format})")
-    })
 }
 
 /// Finds near-duplicate documents, in a corpus or against a store on disk
@@ -435,14 +425,12 @@ fn explain_usage(
         error.kind(),
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
     ) {
-        return match error.print().map_err(|e| Failure::output(&e)) {
-            Err(failure) if failure.kind == FailureKind::Io => {
-                print_failure(&failure);
-                ExitCode::from(failure.exit_code())
+        return print_whole(|| match error.kind() {
+            ErrorKind::DisplayVersion if is_verbose(std::env::args_os()) => {
+                guard::print(build_details().as_bytes())
             }
-            // a closed pipe is not worth a word
-            _ => ExitCode::SUCCESS,
-        };
+            _ => error.print().map_err(|e| Failure::output(&e)),
+        });
     }
     let text = error.render().to_string();
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
@@ -459,6 +447,25 @@ fn explain_usage(
         None => print_usage(usage),
     }
     ExitCode::from(2)
+}
+
+/// Prints what the tool tells of itself.
+fn print_whole(print: impl FnOnce() -> Result<()>) -> ExitCode {
+    match print() {
+        Err(failure) if failure.kind == FailureKind::Io => {
+            print_failure(&failure);
+            ExitCode::from(failure.exit_code())
+        }
+        // a closed pipe is not worth a word
+        _ => ExitCode::SUCCESS,
+    }
+}
+
+/// Returns true if a command line that asks for the version asks for details as well. Clap stops at the version.
+fn is_verbose(given: impl Iterator<Item = OsString>) -> bool {
+    let is_short = |it: &str| it.starts_with('-') && !it.starts_with("--") && it.contains('v');
+    let mut options = given.skip(1).filter_map(|it| it.into_string().ok());
+    options.any(|it| it == "--verbose" || is_short(&it))
 }
 
 /// Returns the message of clap, without the label of an error and its advice on how to give values that look like options.

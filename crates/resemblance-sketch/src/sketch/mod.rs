@@ -35,7 +35,7 @@ pub use draft::StreamedText;
 pub use frequencies::DocumentFrequencies;
 pub use hash::feature_hash;
 pub use hash::mix64;
-pub use minhash::Permutations;
+pub use minhash::{Permutations, vector_instructions};
 pub use recipe::{EmptyDocuments, MinHashKind};
 pub use recipe::{MinHashRecipe, Recipe, RecipeMark};
 pub use signature::Signature;

@@ -25,6 +25,20 @@ enum Instructions {
     Neon,
 }
 
+/// Returns the name of the vector instructions by which MinHash values are computed on this processor: `avx512`, `avx2`,
+/// `neon`, or `portable` without any. Values are the same with all of them.
+///
+/// ```
+/// println!("MinHash by {}", resemblance_sketch::sketch::vector_instructions());
+/// # assert!(!resemblance_sketch::sketch::vector_instructions().is_empty());
+/// ```
+#[must_use]
+pub fn vector_instructions() -> &'static str {
+    Kernel::available()
+        .last()
+        .map_or("portable", |(name, _)| name)
+}
+
 impl Kernel {
     /// Returns the fastest kernel that this processor can run.
     pub(super) fn detect() -> Self {

@@ -26,5 +26,6 @@ mod tabulation;
     reason = "tests and the benchmark of kernels choose one"
 )]
 pub(super) use kernel::Kernel;
+pub use kernel::vector_instructions;
 pub(super) use min_hasher::{MinHasher, Minima};
 pub use permutations::Permutations;
