@@ -8,7 +8,14 @@ use divan::Bencher;
 use divan::counter::BytesCount;
 use resemblance::{MinHash, Schema, SimHash, Sketcher, Text};
 
-const KINDS: [&str; 5] = ["minhash", "one_pass", "bottom_k", "weighted", "simhash"];
+const KINDS: [&str; 6] = [
+    "minhash",
+    "one_pass",
+    "bottom_k",
+    "weighted",
+    "probability",
+    "simhash",
+];
 
 fn main() {
     support::run();
@@ -47,6 +54,7 @@ fn sketcher(kind: &str) -> Sketcher {
         "one_pass" => schema.minhash(MinHash::one_pass(128)),
         "bottom_k" => schema.minhash(MinHash::bottom_k(128)),
         "weighted" => schema.minhash(MinHash::weighted(128)),
+        "probability" => schema.minhash(MinHash::probability(128)),
         _ => schema.simhash(SimHash::bits64()),
     };
     schema.build().unwrap().sketcher()

@@ -211,8 +211,11 @@ fn below_last(number: u32) -> u32 {
     number.min(u32::MAX - 1)
 }
 
+/// An event's time and word.
+type Event = (f64, u64);
+
 /// Offers the events of a feature until a time to the places.
-type Offer = fn(u64, (u64, u64), f64, &mut [(f64, u32)]);
+type Offer = fn(u64, (u64, u64), f64, &mut [Event]);
 
 /// Weights are in steps.
 fn weighted(seed: u64, places: usize, features: &Features, offer: Offer) -> Vec<u32> {
@@ -223,69 +226,72 @@ fn weighted(seed: u64, places: usize, features: &Features, offer: Offer) -> Vec<
     let total: f64 = features.values().map(|weight| *weight as f64).sum();
     let mut last = 8.0 * places as f64 / total;
     loop {
-        let mut firsts = vec![(f64::INFINITY, u32::MAX); places];
+        let mut firsts = vec![(f64::INFINITY, 0); places];
         for (hash, weight) in features {
             offer(seed, (*hash, *weight), last, &mut firsts);
         }
         if firsts.iter().all(|(time, _)| *time <= last) {
-            return firsts.into_iter().map(|(_, value)| value).collect();
+            let value = |(_, word): Event| below_last(mix64(word) as u32);
+            return firsts.into_iter().map(value).collect();
         }
         last *= 2.0;
     }
 }
 
 /// Offers the events of a feature until the time `last`.
-fn offer_events(seed: u64, (hash, weight): (u64, u64), last: f64, firsts: &mut [(f64, u32)]) {
+fn offer_events(seed: u64, (hash, weight): (u64, u64), last: f64, firsts: &mut [Event]) {
     let feature = mix64(hash ^ derive(seed, 4));
-    for block in 0_u32..=64 {
-        let first_step = if block == 0 { 0 } else { 1_u64 << (block - 1) };
-        let size = first_step.max(1);
+    let mut first_step = 0;
+    for (block, end_bits) in (0..).zip([8, 12, 14].into_iter().chain(16..=63)) {
         if first_step >= weight {
             return;
         }
-        let state = mix64(feature.wrapping_add((u64::from(block) + 1).wrapping_mul(GAMMA)));
-        let word = |n: u64| mix64(state.wrapping_add(n.wrapping_mul(GAMMA)));
-        let mut sum = 0.0;
-        for event in 0.. {
-            let share = ((word(3 * event + 1) >> 11) + 1) as f64 / 2_f64.powi(53);
-            sum += negative_ln(share);
-            let time = sum / size as f64;
-            if time > last {
-                break;
-            }
-            let step = first_step + halves(word(3 * event + 2), size).0;
-            if step >= weight {
-                continue;
-            }
-            let third = word(3 * event + 3);
-            let place = halves(third, firsts.len() as u64).0 as usize;
-            let candidate = (time, below_last(third as u32));
-            if candidate < firsts[place] {
-                firsts[place] = candidate;
+        let size = (1_u64 << end_bits) - first_step;
+        for (time, word) in events(feature, block, size as f64, last) {
+            if first_step + halves(mix64(word), size).0 < weight {
+                offer_event((time, word), firsts);
             }
         }
+        first_step += size;
     }
 }
 
 /// Offers the events of a feature of a distribution until the time `last`.
-fn offer_at_rate(seed: u64, (hash, weight): (u64, u64), last: f64, firsts: &mut [(f64, u32)]) {
-    let state = mix64(mix64(hash ^ derive(seed, 6)));
-    let word = |n: u64| mix64(state.wrapping_add(n.wrapping_mul(GAMMA)));
-    let mut sum = 0.0;
-    for event in 0.. {
-        let share = ((word(2 * event + 1) >> 11) + 1) as f64 / 2_f64.powi(53);
-        sum += negative_ln(share);
-        let time = sum / weight as f64;
-        if time > last {
-            return;
-        }
-        let second = word(2 * event + 2);
-        let place = halves(second, firsts.len() as u64).0 as usize;
-        let candidate = (time, below_last(second as u32));
-        if candidate < firsts[place] {
-            firsts[place] = candidate;
-        }
+fn offer_at_rate(seed: u64, (hash, weight): (u64, u64), last: f64, firsts: &mut [Event]) {
+    for event in events(mix64(hash ^ derive(seed, 6)), 0, weight as f64, last) {
+        offer_event(event, firsts);
     }
+}
+
+/// The events of one block until the time `last`.
+fn events(feature: u64, block: u64, rate: f64, last: f64) -> impl Iterator<Item = Event> {
+    let mut sum = 0.0;
+    let event = move |p: u64| {
+        let word = mix64(feature.wrapping_add(((block << 32) + p).wrapping_mul(GAMMA)));
+        sum += gap((word >> 32) as u32);
+        (sum * (1.0 / rate), word)
+    };
+    (0..).map(event).take_while(move |(time, _)| *time <= last)
+}
+
+fn offer_event(event: Event, firsts: &mut [Event]) {
+    let place = ((event.1 % (1 << 32)) * firsts.len() as u64) >> 32;
+    let first = &mut firsts[place as usize];
+    if event < *first {
+        *first = event;
+    }
+}
+
+pub(crate) fn gap(v: u32) -> f64 {
+    let rest = (1 << 33) - 2 * u64::from(v) - 1;
+    let e = rest.ilog2() as i32;
+    // Both are exact: the number has 33 bits.
+    let scaled = rest as f64 / 2_f64.powi(e) * 256.0 - 256.0;
+    let (i, f) = (scaled.floor(), scaled.fract());
+    let logarithm = |j: f64| negative_ln(1.0 + j / 256.0);
+    let d = logarithm(i + 1.0) - logarithm(i);
+    let c = 1.0 - (d * 0.5) * (1.0 - f);
+    f64::from(33 - e) * f64::from_bits(0x3fe6_2e42_fefa_39ef) + (logarithm(i) + (d * f) * c)
 }
 
 pub(crate) fn negative_ln(x: f64) -> f64 {

@@ -236,6 +236,10 @@ fn weighted_logarithms_follow_the_specification() {
         assert!((found + x.ln()).abs() <= 1e-15 * found);
         format!("{:016x}", found.to_bits())
     });
+    check("gaps", |input| {
+        let found = minhash::gap(number(input) as u32);
+        format!("{:016x}", found.to_bits())
+    });
     check("tf-idf", |input| match numbers(input)[..] {
         [all, with] => {
             let own = minhash::rarity(all, with);

@@ -8,7 +8,7 @@ use super::hash::feature_hash;
 use super::hash_functions::HashFunctions;
 use super::min_hash::MinHashState;
 use super::signature::Signature;
-use super::simhash::{WHOLE_WEIGHT, WeightedHash, add_up};
+use super::simhash::{WHOLE_WEIGHT, WeightedHash, add_up, count_repeats};
 use crate::text::Shingler;
 
 /// Features that are hashed together.
@@ -117,10 +117,11 @@ enum GatheredFeatures {
         hashes: Vec<u64>,
         max_entries: usize,
     },
-    /// Features with the numbers of their occurrences. When there are `max_entries` entries, equal
-    /// features are added up.
+    /// Features for their numbers of occurrences. When there are `max_entries` in `hashes`, they are
+    /// added up in `counts`.
     Counted {
-        entries: Vec<WeightedHash>,
+        hashes: Vec<u64>,
+        counts: Vec<WeightedHash>,
         max_entries: usize,
     },
 }
@@ -142,14 +143,17 @@ impl GatheredFeatures {
                 }
             }
             Self::Counted {
-                entries,
+                hashes: all,
+                counts,
                 max_entries,
             } => {
-                entries.extend(hashes.iter().map(|&hash| (hash, 1)));
-                if entries.len() >= *max_entries {
-                    add_up(entries);
-                    // Twice what remains, so that sorting costs O(log n) for each feature.
-                    *max_entries = (2 * entries.len()).max(MIN_ADDED_UP);
+                all.extend_from_slice(hashes);
+                if all.len() >= *max_entries {
+                    counts.extend(count_repeats(all));
+                    all.clear();
+                    add_up(counts);
+                    // No fewer than all others, so that sorting costs O(log n) for each feature.
+                    *max_entries = counts.len().max(MIN_ADDED_UP);
                 }
             }
         }
@@ -160,17 +164,19 @@ impl<'a> SignatureDraft<'a> {
     /// Creates the draft of a document with about `features` distinct features.
     pub(super) fn new(functions: &'a HashFunctions, features: usize) -> Self {
         let minhash = functions.minhash.as_ref();
+        // The number is the caller's hint. It must not make the crate reserve much memory.
+        let features = features.min(MIN_ADDED_UP);
         let gathered = if functions.needs_weights() || functions.counts_occurrences() {
             GatheredFeatures::Counted {
-                entries: Vec::new(),
+                hashes: Vec::with_capacity(features),
+                counts: Vec::new(),
                 max_entries: MIN_ADDED_UP,
             }
         } else if functions.simhash.is_some() {
             GatheredFeatures::Distinct(DistinctHashes::with_capacity(features))
         } else if functions.makes_sets() {
             GatheredFeatures::Repeated {
-                // The number is the caller's hint. It must not make the crate reserve much memory.
-                hashes: Vec::with_capacity(features.min(MIN_ADDED_UP)),
+                hashes: Vec::with_capacity(features),
                 max_entries: MIN_ADDED_UP,
             }
         } else {
@@ -230,14 +236,25 @@ impl<'a> SignatureDraft<'a> {
             GatheredFeatures::Repeated {
                 hashes: repeated, ..
             } => hashes = repeated,
-            GatheredFeatures::Counted { mut entries, .. } => {
-                add_up(&mut entries);
-                if functions.simhash.is_some() {
-                    hashes.extend(entries.iter().map(|&(hash, _)| hash));
+            GatheredFeatures::Counted {
+                hashes: mut rest,
+                counts,
+                ..
+            } => {
+                weights = counts;
+                let is_long = !weights.is_empty();
+                weights.reserve(rest.len());
+                weights.extend(count_repeats(&mut rest));
+                if is_long {
+                    add_up(&mut weights);
                 }
                 // Only 2^48 occurrences would overflow, more than anyone can add one by one.
-                let weigh = |(hash, count): WeightedHash| (hash, count * WHOLE_WEIGHT);
-                weights.extend(entries.into_iter().map(weigh));
+                weights
+                    .iter_mut()
+                    .for_each(|(_, weight)| *weight *= WHOLE_WEIGHT);
+                if functions.simhash.is_some() {
+                    hashes.extend(weights.iter().map(|&(hash, _)| hash));
+                }
             }
         }
         let values = minhash.map(|(minhash, state)| {

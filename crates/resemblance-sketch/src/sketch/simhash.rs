@@ -285,6 +285,13 @@ fn total(weights: impl Iterator<Item = u64>) -> Result<u64> {
     Ok(total)
 }
 
+/// Sorts hashes, and returns each with the number of its occurrences.
+pub(super) fn count_repeats(hashes: &mut [u64]) -> impl Iterator<Item = WeightedHash> {
+    hashes.sort_unstable();
+    let runs = hashes.chunk_by(|a, b| a == b);
+    runs.filter_map(|run| Some((*run.first()?, run.len() as u64)))
+}
+
 /// Sorts features by hash, and adds up the weights of repeated ones, whose sum fits 64 bits.
 pub(super) fn add_up(features: &mut Vec<WeightedHash>) {
     features.sort_unstable();

@@ -3,6 +3,7 @@
 use super::frequencies::DocumentFrequencies;
 use super::hash::feature_hash;
 use super::signature::Signature;
+use super::simhash::count_repeats;
 use super::sketcher::Sketcher;
 use crate::error::{Result, SketchError};
 
@@ -64,13 +65,9 @@ impl Sketcher {
         mut hashes: Vec<u64>,
         frequencies: &DocumentFrequencies,
     ) -> Result<Signature> {
-        hashes.sort_unstable();
         // The sketcher rounds weights before it adds them up, so each feature must be passed once.
-        let runs = hashes.chunk_by(|a, b| a == b);
-        let weighted = runs.filter_map(|run| {
-            let hash = *run.first()?;
-            Some((hash, run.len() as f64 * frequencies.weight(hash)))
-        });
+        let weigh = |(hash, count)| (hash, count as f64 * frequencies.weight(hash));
+        let weighted = count_repeats(&mut hashes).map(weigh);
         self.weighted(self.present(weighted)?)
     }
 

@@ -145,9 +145,10 @@ fn one_pass(hashes: &[u64]) -> Vec<u32> {
     sketch.values(state)
 }
 
-/// Weights of 1 to 5 and J as they make it.
+/// Weights of any size, of which every second one differs between sets, and J as they make it.
 fn weigh(hashes: &[u64], set: u64) -> Vec<(u64, u64)> {
-    let weight = |hash: u64| 1 + mix64(hash ^ (set * (hash & 1))) % 5;
+    let steps = |hash: u64| 1 + mix64(hash ^ (set * (hash & 1))) % 5;
+    let weight = |hash: u64| steps(hash) << ((hash >> 40) % 18);
     hashes.iter().map(|&hash| (hash, weight(hash))).collect()
 }
 

@@ -1,5 +1,5 @@
 use super::*;
-use crate::sketch::weighted::{WeightProcess, WeightedMinHasher, negative_ln};
+use crate::sketch::weighted::{WeightProcess, WeightedMinHasher, gap, negative_ln, time_of};
 
 const PROCESSES: [WeightProcess; 2] = [WeightProcess::Steps, WeightProcess::Rates];
 
@@ -30,11 +30,12 @@ fn weighted_time_limit_does_not_change_earlier_values() {
         for share in [0.1, 0.5, 1.0, 3.0, 7.0] {
             let limit = 64.0 * share / total as f64;
             for (narrow, wide) in hasher.firsts(&features, limit).into_iter().zip(&wide) {
-                match narrow.0 < limit {
+                let is_within = time_of(narrow) <= limit;
+                match is_within {
                     true => assert_eq!(narrow, *wide),
-                    false => left_out += usize::from(wide.0 >= limit),
+                    false => left_out += usize::from(time_of(*wide) > limit),
                 }
-                assert_eq!(narrow.0 < limit, wide.0 < limit);
+                assert_eq!(is_within, time_of(*wide) <= limit);
             }
         }
         assert!(left_out > 50);
@@ -77,11 +78,14 @@ fn order_does_not_matter_to(hasher: &WeightedMinHasher) {
 fn weights_of_one_feature_agree_by_their_ratio() {
     for (small, large) in [
         (1, 2),
-        (1, 3),
         (3, 4),
-        (5, 7),
-        (65_536, 65_537),
+        (200, 257),
+        (256, 4_096),
+        (5_000, 16_384),
         (40_000, 65_536),
+        (65_535, 65_537),
+        (65_536, 200_000),
+        (3 << 40, 1 << 42),
     ] {
         let seeds = 200;
         let mut equal = 0;
@@ -133,16 +137,76 @@ fn weighted_logarithm_is_within_its_error_bound() {
     assert_eq!(negative_ln(1.0), 0.0);
 }
 
+/// A gap is −ln of the rest of its share to 2^-29, and never so small that a stream would seem to end.
+#[test]
+fn weighted_gaps_are_logarithms() {
+    let edges = (0..32).flat_map(|bits| [(1 << bits) - 1, 1 << bits, !(1 << bits)]);
+    for number in edges.chain((0..1_000_000).map(|i| mix64(i) as u32)) {
+        let share = (f64::from(number) + 0.5) / 2_f64.powi(32);
+        let (found, expected) = (gap(number), negative_ln(1.0 - share));
+        let error = (found - expected).abs();
+        assert!(error <= 2_f64.powi(-29), "{number}: {error} of {expected}");
+        assert!(
+            found * 1.001 >= f64::from(number) / 2_f64.powi(32),
+            "{number}"
+        );
+    }
+}
+
 /// Exponential with mean 1: the first three moments are 1, 2 and 6, with variances of
 /// (2 n)! - n!² a draw.
 #[test]
 fn weighted_gaps_are_exponential() {
     let draws = 1_000_000;
-    let gaps = || (1..=draws).map(|i| negative_ln(((mix64(i) >> 11) + 1) as f64 / 2_f64.powi(53)));
+    let gaps = || (1..=draws).map(|i| gap((mix64(i) >> 32) as u32));
     for (power, mean, square) in [(1, 1.0, 2.0), (2, 2.0, 24.0), (3, 6.0, 720.0)] {
         let found = gaps().map(|gap| gap.powi(power)).sum::<f64>() / draws as f64;
         let deviation: f64 = (square - mean * mean) / draws as f64;
         let score = (found - mean) / deviation.sqrt();
         assert!(score.abs() < SCORE, "moment {power}: {score}");
+    }
+}
+
+/// Weights in any number of groups have the values of the same weights in one, whatever is in a group.
+#[test]
+fn weighted_values_do_not_depend_on_company() {
+    for process in PROCESSES {
+        let hasher = WeightedMinHasher::new(process, 7, 32);
+        let features = weights(1_000, 3);
+        let whole = hasher.firsts(&features, 1.0);
+        let mut least = hasher.firsts(&[], 1.0);
+        for feature in &features {
+            for (least, own) in least.iter_mut().zip(hasher.firsts(&[*feature], 1.0)) {
+                *least = own.min(*least);
+            }
+        }
+        assert_eq!(whole, least);
+    }
+}
+
+/// Too small a weight is absence; a weight beyond the range is refused, however extreme.
+#[test]
+fn extreme_weights_are_absent_or_refused() {
+    let (kind, values) = (MinHashKind::Weighted, 64);
+    let exact = Recipe {
+        minhash: Some(MinHashRecipe { kind, values }),
+        exact_bits: Some(44),
+        ..recipe(1, None, None)
+    };
+    let sketcher = Sketcher::new(exact).unwrap();
+    let of = |weight: f64| sketcher.weighted_features([("a", 1.0), ("b", weight)]);
+    let alone = sketcher.weighted_features([("a", 1.0)]).unwrap();
+    for weight in [0.0, -0.0, 1e-300, f64::MIN_POSITIVE, 5e-324, 7e-6] {
+        assert_eq!(of(weight).unwrap(), alone, "{weight}");
+    }
+    for weight in [8e-6, 65_536.0] {
+        assert_ne!(
+            of(weight).unwrap().exact_set(),
+            alone.exact_set(),
+            "{weight}"
+        );
+    }
+    for weight in [65_536.1, 1e300, f64::INFINITY, f64::NAN, -1e-300, -1.0] {
+        assert!(of(weight).is_err(), "{weight}");
     }
 }
