@@ -8,13 +8,15 @@ use super::language::Language;
 
 pub(super) const LANGUAGES: usize = Language::ALL.len();
 
-/// Returns the stop words that the package lists for a language, ascending and without repeats.
-/// Returns none if the package has no list; no store contains the checksum of an empty list.
+/// The stop words, in paragraphs that begin with the code of their language. A table of slices, as a
+/// package would have it, takes ten times the room in a program.
+const STOP_WORDS: &str = include_str!("stop_words.txt");
+
+/// Returns the stop words of a language, ascending and without repeats.
 pub(super) fn stop_words(language: Language) -> Vec<&'static str> {
-    let mut list = stop_words::lookup(language.code()).map_or_else(Vec::new, <[_]>::to_vec);
-    list.sort_unstable();
-    list.dedup();
-    list
+    let mut lists = STOP_WORDS.split("\n\n").map(str::lines);
+    let own = lists.find_map(|mut list| (list.next()? == language.code()).then_some(list));
+    own.into_iter().flatten().collect()
 }
 
 /// Returns the XXH3-64 hash of the stop words in byte order, each followed by a line feed. It is

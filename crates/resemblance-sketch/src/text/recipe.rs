@@ -438,7 +438,7 @@ impl Text {
     fn validate_languages(&self) -> Result<()> {
         if let Some(frozen) = self.stop_words {
             let found = language_data::stop_words_checksum(frozen.language);
-            frozen.must_equal(found, "stop words", "stop-words")?;
+            frozen.must_equal(found, "stop words", "resemblance-sketch")?;
         }
         if let Some(frozen) = self.stem {
             let found = language_data::stem_checksum(frozen.language);

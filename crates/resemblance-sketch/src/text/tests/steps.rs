@@ -56,6 +56,17 @@ fn stop_word_list(language: Language, alone: Text) -> Arc<BTreeSet<String>> {
     list
 }
 
+#[test]
+fn stop_words_are_those_of_the_package() {
+    for language in Language::ALL {
+        let mut expected = stop_words::lookup(language.code()).unwrap().to_vec();
+        expected.sort_unstable();
+        expected.dedup();
+        let found = crate::text::language_data::stop_words(language);
+        assert_eq!(found, expected, "{language}");
+    }
+}
+
 pub(super) fn without_accents(c: char) -> Vec<char> {
     let blocks = [
         (0x300, 0x36f),
