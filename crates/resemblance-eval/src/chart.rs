@@ -342,8 +342,8 @@ impl Chart {
         chart: &mut ChartContext<'a, B, Cartesian2d<RangedCoordf64, RangedCoordf64>>,
         place: usize,
     ) -> Result<(), DrawingAreaErrorKind<B::ErrorType>> {
-        let coloured = self.series.iter().zip(COLOURS.iter().cycle());
-        let Some((series, &colour)) = coloured.skip(place).next() else {
+        let mut coloured = self.series.iter().zip(COLOURS.iter().cycle());
+        let Some((series, &colour)) = coloured.nth(place) else {
             return Ok(());
         };
         // When colours repeat, lines are thin and points are hollow.
