@@ -30,7 +30,7 @@ pub(crate) use guard::parent;
 pub(crate) use messages::{
     BinarySize, GroupedNumber, Messages, print_failure, print_help, print_usage,
 };
-pub(crate) use pair_sorter::{PairSorter, SortedPairs, UnsortedPair, read_record, write_record};
+pub(crate) use pair_sorter::{PairSorter, SortedPairs, UnsortedPair};
 pub(crate) use progress::ProgressDisplay;
 pub(crate) use report::{DropReport, Evidence, RejectedReport, Survivor, SurvivorPlace};
 pub(crate) use results::{Format, Layout, Results};

@@ -4,14 +4,12 @@
 use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, Write};
+use std::io::{self, BufRead, BufReader, BufWriter, Seek, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use itertools::Itertools;
 use resemblance::{DocumentId, Error, Result};
-use resemblance_sketch::metadata;
-use serde::{Serialize, de::DeserializeOwned};
 
 use super::value::Value;
 use resemblance::invariant::bug;
@@ -24,24 +22,6 @@ const BUFFER_BYTES: usize = 64 * 1024;
 /// The approximate memory of a label besides its key: in the list, by its id, and while rows are
 /// sorted.
 const LABEL_BYTES: u64 = 144;
-
-/// Writes a value of a temporary file or of a job, behind its length.
-pub(crate) fn write_record(value: &impl Serialize, out: &mut impl Write) -> io::Result<()> {
-    let record = metadata::encode("a record", value).map_err(io::Error::other)?;
-    out.write_all(&(record.len() as u64).to_le_bytes())?;
-    out.write_all(&record)
-}
-
-/// Reads a value that [`write_record`] wrote.
-pub(crate) fn read_record<T: DeserializeOwned>(input: &mut impl Read) -> io::Result<T> {
-    let mut length = [0; 8];
-    input.read_exact(&mut length)?;
-    let mut record = Vec::new();
-    input
-        .take(u64::from_le_bytes(length))
-        .read_to_end(&mut record)?;
-    metadata::decode("a record", &record).map_err(io::Error::other)
-}
 
 /// A document in a sorted result: by key in byte order, then documents without a key by number.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -69,9 +49,6 @@ impl DocumentLabel {
         }
     }
 }
-
-/// The fields of a label in a file.
-type LabelParts = (bool, Vec<u8>, u64);
 
 /// Two documents, by what names them, and how near they are.
 #[derive(Clone, Copy, Debug)]
@@ -112,7 +89,8 @@ impl LabelledPair {
     fn write(&self, out: &mut impl Write) -> io::Result<()> {
         let [a, b] = [&self.a, &self.b].map(|label| (label.is_without_key, &*label.key, label.id));
         let row = (a, b, self.similarity, self.distance);
-        write_record(&row, out)
+        let written = bincode::encode_into_std_write(row, out, bincode::config::legacy());
+        written.map(drop).map_err(io::Error::other)
     }
 
     /// `None` at the end of the file.
@@ -120,10 +98,11 @@ impl LabelledPair {
         if input.fill_buf()?.is_empty() {
             return Ok(None);
         }
-        let (a, b, similarity, distance): (LabelParts, LabelParts, _, _) = read_record(input)?;
+        let read = bincode::decode_from_std_read(input, bincode::config::legacy());
+        let (a, b, similarity, distance) = read.map_err(io::Error::other)?;
         let [a, b] = [a, b].map(|(is_without_key, key, id)| DocumentLabel {
             is_without_key,
-            key: key.into(),
+            key,
             id,
         });
         Ok(Some(Self {

@@ -1,17 +1,22 @@
 //! Per-document data of a corpus by document number: a bit, or the document's origin.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::PathBuf;
+
+use bincode::config::{Configuration, Fixint, LittleEndian};
+use serde::{Deserialize, Serialize};
 
 use crate::failure::{Failure, Result};
 use resemblance::invariant::{at, at_mut, bug};
 
-const RECORD_BYTES: usize = 5 * size_of::<u64>();
+/// Numbers of a fixed width.
+const CODING: Configuration<LittleEndian, Fixint> = bincode::config::legacy();
+const RECORD_BYTES: u64 = 5 * size_of::<u64>() as u64;
 
 /// Documents that follow each other: lines of a file, or files of a folder. Each is a fixed number
 /// of sources and lines after the one before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct PositionRun {
     first: u64,
     source: u64,
@@ -20,30 +25,6 @@ struct PositionRun {
 }
 
 impl PositionRun {
-    fn write(self, file: &mut impl Write) -> io::Result<()> {
-        let [sources, lines] = self.steps;
-        let numbers = [self.first, self.source, self.line, sources, lines];
-        file.write_all(numbers.map(u64::to_le_bytes).as_flattened())
-    }
-
-    fn read(file: &mut impl Read) -> io::Result<Self> {
-        let mut record = [0; RECORD_BYTES];
-        file.read_exact(&mut record)?;
-        let (words, _) = record.as_chunks();
-        let mut numbers = words.iter().map(|word| u64::from_le_bytes(*word));
-        let mut next = || {
-            numbers
-                .next()
-                .ok_or_else(|| io::Error::other("a short record"))
-        };
-        Ok(Self {
-            first: next()?,
-            source: next()?,
-            line: next()?,
-            steps: [next()?, next()?],
-        })
-    }
-
     /// Source and line of a document of this run.
     fn position(&self, number: u64) -> (u64, u64) {
         let nth = number - self.first;
@@ -111,7 +92,7 @@ impl DocumentPositions {
                 self.file.insert(BufWriter::new(file))
             }
         };
-        run.write(file)?;
+        bincode::serde::encode_into_std_write(run, file, CODING).map_err(io::Error::other)?;
         self.runs += 1;
         Ok(())
     }
@@ -140,8 +121,9 @@ impl DocumentPositions {
         let (mut low, mut high) = (0, self.runs);
         while low < high {
             let middle = low.midpoint(high);
-            runs.seek(SeekFrom::Start(middle * RECORD_BYTES as u64))?;
-            let run = PositionRun::read(runs)?;
+            runs.seek(SeekFrom::Start(middle * RECORD_BYTES))?;
+            let run: PositionRun =
+                bincode::serde::decode_from_std_read(runs, CODING).map_err(io::Error::other)?;
             if run.first <= number {
                 (low, found) = (middle + 1, Some(run));
             } else {

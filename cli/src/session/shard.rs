@@ -12,7 +12,7 @@ use tempfile::NamedTempFile;
 
 use super::tally::{ReadDocument, WorkedDocument};
 use crate::failure::{Failure, Result};
-use crate::output::{parent, read_record, scratch_builder, sync_folder, write_record};
+use crate::output::{parent, scratch_builder, sync_folder};
 use resemblance_corpus::{BadDocument, SourceTotals};
 
 const BUFFER_BYTES: usize = 256 * 1024;
@@ -70,6 +70,10 @@ struct SavedDocument {
     features: Vec<u64>,
     digest: u64,
     score: Option<[f64; 2]>,
+}
+
+fn configuration() -> impl bincode::config::Config {
+    bincode::config::legacy()
 }
 
 /// A file that is being written, under a temporary name.
@@ -131,9 +135,9 @@ impl ShardWriter {
     }
 
     fn encode(&mut self, value: &impl Serialize) -> Result<()> {
-        let mut record = Vec::new();
-        write_record(value, &mut record).map_err(|e| cannot_write(&self.path, &e))?;
-        self.put(&record)
+        let bytes = bincode::serde::encode_to_vec(value, configuration())
+            .map_err(|e| Failure::bad_input(e.to_string()))?;
+        self.put(&bytes)
     }
 
     fn put(&mut self, bytes: &[u8]) -> Result<()> {
@@ -198,11 +202,14 @@ impl ShardReader {
             return Ok(None);
         }
         self.left -= 1;
-        let record: SavedRecord = read_record(&mut self.file).map_err(|error| {
-            let path = self.path.display();
-            Failure::bad_input(format!("{path} is damaged: {error}"))
-                .with_note("remove it, and run again")
-        })?;
+        let record: SavedRecord =
+            bincode::serde::decode_from_std_read(&mut self.file, configuration()).map_err(
+                |error| {
+                    let path = self.path.display();
+                    Failure::bad_input(format!("{path} is damaged: {error}"))
+                        .with_note("remove it, and run again")
+                },
+            )?;
         let document = match record.document {
             Ok(saved) => Ok(WorkedDocument {
                 key: saved.key,
@@ -255,7 +262,8 @@ pub(super) fn totals(path: &Path) -> Result<Option<SourceTotals>> {
         file.seek(SeekFrom::Start(checked_bytes + 4 - END_BYTES))?;
         file.read_exact(&mut start)?;
         file.seek(SeekFrom::Start(u64::from_le_bytes(start)))?;
-        Ok(read_record(&mut file).ok())
+        let totals = bincode::serde::decode_from_std_read(&mut file, configuration());
+        Ok(totals.ok())
     };
     read().map_err(|e| cannot_read(path, &e))
 }

@@ -11,7 +11,6 @@ use unicode_normalization::UnicodeNormalization;
 
 use super::*;
 use crate::error::{Result, SketchError};
-use crate::metadata;
 use crate::sample::{Random, one_in, trials};
 
 fn shingles(text: Text, document: &str) -> Vec<String> {
@@ -513,11 +512,14 @@ fn data_of_another_unicode_version_are_refused() {
 }
 
 fn encoded(text: Text) -> Vec<u8> {
-    metadata::encode("a text", &text).unwrap()
+    bincode::serde::encode_to_vec(text, bincode::config::legacy()).unwrap()
 }
 
 fn decode<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
-    metadata::decode("a text", bytes).map_err(|error| error.to_string())
+    let decoded = bincode::serde::decode_from_slice(bytes, bincode::config::legacy());
+    decoded
+        .map(|(text, _)| text)
+        .map_err(|error| error.to_string())
 }
 
 fn bytes(hexadecimal: &str) -> Vec<u8> {
