@@ -85,7 +85,11 @@ pub(crate) fn windows(texts: &BookTexts) -> Result<Vec<Vec<String>>, String> {
 }
 
 fn prime_from(least: u64) -> u64 {
-    let is_prime = |n: &u64| (2..*n).take_while(|d| d * d <= *n).all(|d| n % d != 0);
+    let is_prime = |n: &u64| {
+        (2..*n)
+            .take_while(|d| d * d <= *n)
+            .all(|d| !n.is_multiple_of(d))
+    };
     (least..).find(is_prime).unwrap_or(least)
 }
 

@@ -65,7 +65,7 @@ fn marked(text: &str, shared: &[Range<usize>]) -> Result<String, Box<dyn Error>>
     let end = cut.unwrap_or(text.len());
     let piece = |range: Range<usize>| text.get(range.start.min(end)..range.end.min(end));
     let (mut html, mut done) = (String::new(), 0);
-    for span in shared.iter().cloned().chain([text.len()..text.len()]) {
+    for span in shared.iter().cloned().chain(Some(text.len()..text.len())) {
         let (own, both) = (piece(done..span.start), piece(span.clone()));
         let own = own.ok_or("a span cuts a character")?;
         let is_gap = own.chars().any(char::is_alphanumeric);
