@@ -33,7 +33,7 @@ pub(crate) struct BookTexts {
     pub(crate) features: Vec<Vec<u64>>,
     /// All pairs.
     pub(crate) pairs: Vec<TextPair>,
-    /// The documents of the worked examples: two that are near, one that is less near, and one far from them.
+    /// The documents of the worked examples: two that are near, the nearest other one to the first, and one far from it.
     pub(crate) worked: [usize; 4],
     /// The number of records without a text.
     pub(crate) skipped: u64,
