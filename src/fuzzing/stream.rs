@@ -3,9 +3,9 @@
 use crate::format::{Shape, StreamDocument, StreamHeader, StreamReader, StreamWriter};
 use crate::fuzzing::Input;
 use crate::state::shape_of;
-use resemblance_sketch::schema::{MinHash, Schema, SimHash};
-use resemblance_sketch::sketch::Containment;
-use resemblance_sketch::sketch::RecipeMark;
+use resemblance_sketch::Text;
+use resemblance_sketch::schema::{ClusterBounds, MinHash, Schema, SimHash, Vector};
+use resemblance_sketch::sketch::{Containment, KeptVector, RecipeMark};
 
 /// Frames that one input may be cut into.
 const MOST_FRAMES: usize = 64;
@@ -42,6 +42,7 @@ pub fn stream(data: &[u8]) {
 fn header(input: &mut Input<'_>) -> StreamHeader {
     let minhash = |minhash| Schema::builder().minhash(minhash);
     let few = MinHash::new(16).value_bits(4).banding(2, 3).code_bits(33);
+    let distant = |kept| Vector::euclidean(5, 0.5).values(64).kept(kept);
     let schemas = [
         minhash(MinHash::new(16)),
         minhash(few),
@@ -49,6 +50,16 @@ fn header(input: &mut Input<'_>) -> StreamHeader {
         minhash(MinHash::external(16).value_bits(2)),
         Schema::builder().simhash(SimHash::bits128()),
         Schema::builder().containment(Containment::new(2)),
+        minhash(MinHash::weighted(16).threshold(0.6)).exact_bits(32),
+        Schema::builder().vector(Vector::cosine(5).values(64)),
+        Schema::builder().vector(distant(KeptVector::F16)),
+        Schema::builder()
+            .text(Text::words(1))
+            .simhash(SimHash::bits32())
+            .vector(distant(KeptVector::I8)),
+        Schema::builder()
+            .simhash(SimHash::external(256))
+            .clusters(ClusterBounds::default()),
     ];
     let number = usize::from(input.byte()) % schemas.len();
     let schema = schemas.into_iter().nth(number).unwrap().build().unwrap();
