@@ -13,7 +13,7 @@
 //!     .near(Combine::Both) // near by both; by default near by any: `Combine::Any`
 //!     .build()?;
 //! println!("{schema}");
-//! # assert_eq!(schema.minhash().unwrap().values(), 1_024);
+//! # assert_eq!(schema.minhash().unwrap().values(), 512);
 //! # Ok::<(), resemblance::Error>(())
 //! ```
 //!

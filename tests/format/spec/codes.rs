@@ -57,9 +57,11 @@ fn choices(from: Vec<u32>, r: usize) -> Vec<Vec<u32>> {
     all
 }
 
-pub(crate) fn permute(order: &[u32], fingerprint: u128) -> u64 {
+/// The code of a fingerprint, given as its low and its high 128 bits, in a table.
+pub(crate) fn permute(order: &[u32], fingerprint: [u128; 2]) -> u64 {
     let last = order.len() as u32 - 1;
-    let bits = order.iter().map(|bit| fingerprint >> (last - bit) & 1);
+    let bit = |place: u32| fingerprint[(place / 128) as usize] >> (place % 128) & 1;
+    let bits = order.iter().map(|place| bit(last - place));
     let code = bits.take(64).fold(0, |code, bit| code << 1 | bit as u64);
     // Short fingerprints occupy the highest bits.
     code << (64 - order.len().min(64))

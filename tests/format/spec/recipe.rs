@@ -175,6 +175,8 @@ pub(crate) struct Signature {
     /// The hashes of bottom-k.
     pub(crate) hashes: Vec<u64>,
     pub(crate) fingerprint: Option<u128>,
+    /// The high 128 of 256 bits; 0 for a shorter fingerprint.
+    pub(crate) high_fingerprint: u128,
     pub(crate) empty: bool,
     pub(crate) kept: Option<Vec<u64>>,
     /// The kept shingles in their order: position and hash; none where positions are not kept.
@@ -348,6 +350,7 @@ impl Recipe {
                     .map(|(hash, weight)| (*hash, i128::from(*weight)));
                 self.simhash(&signed.collect())
             }),
+            high_fingerprint: 0,
             empty: features.is_empty(),
             kept: None,
             placed: Vec::new(),

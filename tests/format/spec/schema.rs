@@ -150,7 +150,7 @@ impl Schema {
         }
         let tables = self.tables();
         codes.extend(tables.iter().map(|(order, _)| {
-            let fingerprint = signature.fingerprint.unwrap();
+            let fingerprint = [signature.fingerprint.unwrap(), signature.high_fingerprint];
             one(filed.then(|| codes::permute(order, fingerprint)))
         }));
         codes.extend(signature.kept.clone());
@@ -197,12 +197,14 @@ impl Schema {
         }
         let simhash_bits = self.simhash.as_ref().map_or(0, |simhash| simhash.0);
         let fingerprint = bytes.take(usize::from(simhash_bits / 8));
-        let number = || {
-            fingerprint
+        let (low, high) = fingerprint.split_at(fingerprint.len().min(16));
+        let number = |bytes: &[u8]| {
+            bytes
                 .iter()
                 .rfold(0, |number, byte| number << 8 | u128::from(*byte))
         };
-        signature.fingerprint = (simhash_bits > 0).then(number);
+        signature.fingerprint = (simhash_bits > 0).then(|| number(low));
+        signature.high_fingerprint = number(high);
         signature.kept = self.recipe.containment.map(|_| decode_kept(bytes, 44));
         if self.recipe.containment.is_some_and(|it| it.has_positions) {
             signature.placed = decode_positions(bytes, signature.kept.as_deref().unwrap());

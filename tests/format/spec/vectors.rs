@@ -239,7 +239,7 @@ fn code_vectors_match() {
         let fingerprint = u128::from_str_radix(&fingerprint[2..], 16).unwrap();
         let tables = codes::tables(bits, &groups);
         let codes = tables.iter().map(|(order, prefix_bits)| {
-            let code = codes::permute(order, fingerprint);
+            let code = codes::permute(order, [fingerprint, 0]);
             format!("{}/{prefix_bits}", hex(&code.to_be_bytes()))
         });
         codes.collect::<Vec<_>>().join(" ")
