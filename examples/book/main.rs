@@ -29,7 +29,11 @@ const PROSE: &str = include_str!("book.html");
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args_os().skip(1);
     let usage = "usage: book PAGE.html [CORPUS [DOCUMENTS]]";
-    let page = PathBuf::from(arguments.next().ok_or(usage)?);
+    // An option, such as a request for help, is not a page.
+    let page = arguments.next().map(PathBuf::from);
+    let page = page
+        .filter(|page| !page.to_string_lossy().starts_with('-'))
+        .ok_or(usage)?;
     let own = || concat!(env!("CARGO_MANIFEST_DIR"), "/stories/articles.jsonl").into();
     let corpus = arguments.next().unwrap_or_else(own);
     let documents = match arguments.next() {
