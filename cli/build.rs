@@ -3,14 +3,17 @@
 use std::path::Path;
 use std::process::Command;
 
-fn main() {
+fn main() -> Result<(), std::env::VarError> {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed=Cargo.toml");
-    let commit = packaged_commit().or_else(checked_out_commit);
-    let commit = commit.as_deref().unwrap_or("unknown");
+    let found = packaged_commit().or_else(checked_out_commit);
+    let commit = found.as_deref().unwrap_or("unknown");
     println!("cargo::rustc-env=RESEMBLANCE_COMMIT={commit}");
-    let target = std::env::var("TARGET").unwrap_or_default();
-    println!("cargo::rustc-env=RESEMBLANCE_TARGET={target}");
+    println!(
+        "cargo::rustc-env=RESEMBLANCE_TARGET={}",
+        std::env::var("TARGET")?
+    );
+    Ok(())
 }
 
 /// Returns the commit that cargo notes in the archive of a package.

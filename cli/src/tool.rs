@@ -449,7 +449,7 @@ fn explain_usage(
     ExitCode::from(2)
 }
 
-/// Prints what the tool tells of itself.
+/// Prints the help or the version.
 fn print_whole(print: impl FnOnce() -> Result<()>) -> ExitCode {
     match print() {
         Err(failure) if failure.kind == FailureKind::Io => {

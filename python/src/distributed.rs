@@ -84,9 +84,9 @@ impl PairRule {
     }
 
     /// Makes the signatures of a column of texts or, with a schema of vectors, of lists of numbers.
-    /// Returns columns `digest_high`, `digest_low`, `class_high`,
-    /// `class_low`, `is_empty`, `signature` and `codes`, which are null where a document is.
-    /// `exact` distinguishes texts whose signatures alone are equal.
+    /// Returns columns `digest_high`, `digest_low`, `class_high`, `class_low`, `is_empty`,
+    /// `signature` and `codes`, which are null where a document is. `exact` distinguishes texts
+    /// that differ although their signatures are equal.
     #[pyo3(signature = (documents, *, exact, threads=None))]
     fn sketch_batch(
         &self,

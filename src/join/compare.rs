@@ -188,8 +188,8 @@ impl Comparer<'_> {
     }
 
     /// Returns two groups of a bucket as near if no earlier bucket has compared them, and the join
-    /// wants them. Groups that a table brings together beyond the distance,
-    /// by chance, are not returned: no query would find them by it.
+    /// wants them. Groups that a table brings together beyond the distance, by chance, are not
+    /// returned: no query would find them by it.
     fn near(self, lane: u16, a: usize, b: usize) -> Option<Event> {
         let signatures = &self.batch.signatures;
         debug_assert!(a < b && b < self.batch.groups.len());

@@ -360,8 +360,8 @@ impl Bounds {
         let plausible = vectors.zip(min_similarity).map(|(minhash, similarity)| {
             let layout = minhash.layout();
             // Projections and similarities are rounded.
-            let similarity = similarity - SIMILARITY_ROUNDING;
-            let equal = layout.plausible_agreement(similarity, MISSED_BY_VALUES);
+            let least = similarity * (1.0 - SIMILARITY_ROUNDING);
+            let equal = layout.plausible_agreement(least, MISSED_BY_VALUES);
             (equal, layout.similarity(equal))
         });
         Ok(ResolvedBounds {
@@ -476,7 +476,7 @@ pub(crate) struct ResolvedBounds {
 /// not.
 const MISSED_BY_VALUES: f64 = 1e-9;
 
-/// The greatest difference that rounding makes to the similarity of two vectors.
+/// The greatest relative difference that rounding makes to the similarity of two vectors.
 const SIMILARITY_ROUNDING: f64 = 1e-6;
 
 /// The candidates that a search needs, by their hash values and fingerprints.
@@ -696,7 +696,7 @@ mod tests {
         let schema = builder.simhash(SimHash::bits64()).build().unwrap();
         let bounds = Bounds::new().by(Family::MinHash);
         let resolved = bounds.resolve(&schema, false).unwrap();
-        let agree = 1.0 - (0.9 - 1e-6_f64).acos() / std::f64::consts::PI;
+        let agree = 1.0 - (0.9 * (1.0 - 1e-6_f64)).acos() / std::f64::consts::PI;
         let mut term = (1.0 - agree).powi(200);
         let mut fewer = term;
         let mut least = 0;

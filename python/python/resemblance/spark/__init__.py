@@ -71,8 +71,9 @@ def pairs(
     and `distance`; with `key`, a column of different strings, `key_a` and `key_b` too.
 
     Documents are the column `text` or, with a schema of vectors, the column `vector`, arrays of numbers.
-    Similarities are exact unless `exact=False`; those of vectors are if the schema keeps vectors. `max_bucket` compares only the first documents of a bucket
-    with all of it, and the manifest counts what that leaves out. Rows without a text are refused; with
+    Similarities are exact unless `exact=False`; those of vectors are if the schema keeps vectors.
+
+    `max_bucket` compares only the first documents of a bucket with all of it, and the manifest counts what that leaves out. Rows without a text are refused; with
     `nulls="skip"` they are left out, and counted. `block_pairs` is how many pairs a worker compares with
     their texts in memory.
     """
