@@ -36,7 +36,8 @@ site:
 
 # Licences, sources and advisories of the dependencies; needs cargo-deny
 deny:
-    cargo deny check
+    cargo deny --workspace check
+    cargo deny --manifest-path python/Cargo.toml --config deny.toml check
 
 # Every layout, crash and damage test with another release of redb, and a feature of it
 redb RELEASE FEATURE='':
