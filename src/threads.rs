@@ -88,6 +88,30 @@ pub(crate) fn make_ahead<T: Send>(
     })
 }
 
+/// Makes items in this thread, and takes them in a second one, at most two behind, in order. `make` hands each item to
+/// the function that it gets.
+///
+/// # Errors
+/// Returns the first error of `take`, or that of `make`, and [`Error::Io`] if the system cannot start another thread.
+pub(crate) fn take_behind<T: Send, R>(
+    name: &str,
+    make: impl FnOnce(&mut dyn FnMut(T) -> Result<()>) -> Result<R>,
+    mut take: impl FnMut(T) -> Result<()> + Send,
+) -> Result<R> {
+    scope(|scope| {
+        let (sender, receiver) = sync_channel(1);
+        let taking = spawn_scoped(scope, name, move || receiver.iter().try_for_each(&mut take))?;
+        // Nobody receives any more after `take` has failed, with the error that counts.
+        let made = make(&mut |item| {
+            let sent = sender.send(item).ok();
+            sent.or_bug("a thread that takes items has stopped")
+        });
+        drop(sender);
+        let taken = taking.join().unwrap_or_else(|panic| resume_unwind(panic));
+        taken.and(made)
+    })
+}
+
 pub(crate) fn named(name: &str) -> Builder {
     Builder::new().name(format!("rsm-{name}"))
 }
@@ -101,6 +125,34 @@ fn failure(source: io::Error) -> Error {
 mod tests {
     use super::*;
     use crate::invariant::bug;
+
+    #[test]
+    fn items_are_taken_in_order_up_to_the_first_failure() {
+        let taken = |end: u32, refused: Option<u32>| {
+            let mut taken = Vec::new();
+            let make = |send: &mut dyn FnMut(u32) -> Result<()>| {
+                numbers(end)
+                    .try_for_each(|number| send(number?))
+                    .map(|()| end)
+            };
+            let made = take_behind("test", make, |number| {
+                taken.push(number);
+                (refused != Some(number))
+                    .then_some(())
+                    .ok_or_else(|| bug("refused"))
+            });
+            (made, taken)
+        };
+        let (made, all) = taken(7, None);
+        assert_eq!(made.unwrap(), 7);
+        assert_eq!(all, (0..7).collect::<Vec<_>>());
+        let (made, before) = taken(8, None);
+        assert!(matches!(made, Err(Error::Busy)));
+        assert_eq!(before, all);
+        let (made, some) = taken(7, Some(3));
+        assert!(made.unwrap_err().to_string().contains("refused"));
+        assert_eq!(some, [0, 1, 2, 3]);
+    }
 
     fn numbers(end: u32) -> impl Iterator<Item = Result<u32>> + Send {
         (0..end).map(|number| match number {

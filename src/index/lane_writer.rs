@@ -11,6 +11,10 @@ use crate::index::lane_probe::probe_lane;
 use crate::index::row_buffer::RowBuffer;
 use crate::index::run::{LaneRef, RunTables, place};
 use crate::invariant::{OrBug, invariant};
+use crate::threads::take_behind;
+
+/// Bytes of blocks that are written together: through one gap of the tree.
+const WRITTEN_BYTES: usize = 256 << 10;
 
 /// The number of postings that [`LanePacker::extend`] was given.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -315,7 +319,8 @@ impl PackedLane {
     }
 }
 
-/// Writes a lane of a run: `postings` in strictly ascending order.
+/// Writes a lane of a run: `postings` in strictly ascending order. A second thread writes the blocks that this one
+/// packs.
 ///
 /// # Errors
 /// Returns the errors of the postings, those of writing, and [`Error::Corrupt`] if the order is broken.
@@ -327,14 +332,17 @@ pub(crate) fn write_lane(
     postings: impl Iterator<Item = Result<Posting>>,
 ) -> Result<LaneSummary> {
     let mut packer = LanePacker::new(tables.name, run, lane, filter);
-    let mut packed = Packed::default();
-    for posting in postings {
-        packer.push(posting?, &mut packed)?;
-        if !packed.blocks.is_empty() {
-            packed.write(tables)?;
+    let pack = |send: &mut dyn FnMut(Packed) -> Result<()>| {
+        let mut packed = Packed::default();
+        for posting in postings {
+            packer.push(posting?, &mut packed)?;
+            if packed.blocks.size_bytes() >= WRITTEN_BYTES {
+                send(std::mem::take(&mut packed))?;
+            }
         }
-    }
-    let summary = packer.finish(&mut packed)?;
-    packed.write(tables)?;
-    Ok(summary)
+        let summary = packer.finish(&mut packed)?;
+        send(packed)?;
+        Ok(summary)
+    };
+    take_behind("write", pack, |mut packed| packed.write(tables))
 }

@@ -32,8 +32,9 @@ impl<K> RowBuffer<K> {
         self.keys.clear();
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.keys.is_empty()
+    /// Returns the number of bytes of the values.
+    pub(crate) fn size_bytes(&self) -> usize {
+        self.bytes.len()
     }
 
     /// Iterates over the rows, in the order in which they were pushed.
@@ -58,7 +59,7 @@ mod tests {
         let mut rows = RowBuffer::default();
         for _ in 0..2 {
             let expected = [(3, &b"abc"[..]), (1, b""), (2, b"d")];
-            assert!(rows.is_empty());
+            assert_eq!(rows.size_bytes(), 0);
             for (key, value) in expected {
                 rows.push(key, value);
             }
