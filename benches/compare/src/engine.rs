@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::batch::{Batch, Input};
 use crate::documents::{Form, Probe};
@@ -25,6 +25,19 @@ pub fn cache_bytes() -> u64 {
 /// Sets it, before any engine is opened.
 pub fn set_cache_bytes(bytes: u64) {
     CACHE_BYTES.store(bytes, Ordering::Relaxed);
+}
+
+/// True unless memory is so short that the system's reading ahead of mapped pages would only drop others.
+static IS_MAPPED: AtomicBool = AtomicBool::new(true);
+
+/// Returns true if engines that can map their file do.
+pub fn is_mapped() -> bool {
+    IS_MAPPED.load(Ordering::Relaxed)
+}
+
+/// Sets it, before any engine is opened.
+pub fn set_mapped(is_mapped: bool) {
+    IS_MAPPED.store(is_mapped, Ordering::Relaxed);
 }
 
 /// An engine that documents are loaded into.

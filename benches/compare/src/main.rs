@@ -98,6 +98,8 @@ lmdb.
   --folder .            where the files are made: their file system is what is measured
   --pairs 10000         (accuracy) a cell of one kind, size and similarity
   --most-features N     (accuracy) sizes of sets up to this one
+  --cgroup MIB          (probe) memory that each engine may take once it is loaded, cached or mapped
+                        pages of its files included: a control group holds it to that; SQLite maps none
   --bulk                (probe) what is probed is made as `build` does
   --rounds 10           (replace) how often all documents are replaced
   --order random        (replace) in which order: random or ascending

@@ -60,6 +60,8 @@ pub struct Options {
     sqlite_records: bool,
     pub time_limit: Duration,
     pub memory_limit_bytes: u64,
+    /// The memory that each engine may take while it is probed, pages of its files included.
+    pub group_bytes: Option<u64>,
     pub alone: Option<String>,
     /// True if another process schedules this one.
     pub turns: bool,
@@ -101,6 +103,7 @@ impl Options {
             time_limit: Duration::from_secs(600),
             // Doubling must not take all memory.
             memory_limit_bytes: available_bytes()? / 20 * 9,
+            group_bytes: None,
             alone: None,
             turns: false,
             work: None,
@@ -180,6 +183,7 @@ impl Options {
             "--expected" => self.expected = Some(value.parse()?),
             "--seconds-limit" => self.time_limit = Duration::from_secs(value.parse()?),
             "--memory-limit" => self.memory_limit_bytes = value.parse::<u64>()? << 20,
+            "--cgroup" => self.group_bytes = Some(value.parse::<u64>()? << 20),
             "--engines" => self.engines = Some(value.split(',').map(str::to_owned).collect()),
             "--alone" => self.alone = Some(value.to_owned()),
             "--work" => self.work = Some(value.to_owned()),

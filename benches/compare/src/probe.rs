@@ -5,11 +5,11 @@ use std::time::Duration;
 use crate::Result;
 use crate::batch::Input;
 use crate::documents::{BANDS, Probe};
-use crate::engine::{Engine, Kind};
+use crate::engine::{Engine, Kind, set_mapped};
 use crate::link::{Link, ask_warm, best_round, timed};
 use crate::load::{self, describe, engine_names, one_of_a_kind};
 use crate::options::Options;
-use crate::process::{drop_page_cache, reads};
+use crate::process::{anonymous_bytes, drop_page_cache, enter_memory_group, limit_memory, reads};
 use crate::race;
 use crate::report::{self, microseconds, percentile};
 
@@ -43,6 +43,13 @@ pub fn run(options: &Options) -> Result<()> {
 
 pub fn alone(kind: Kind, options: &Options, link: &mut Link) -> Result<()> {
     let form = options.form();
+    let group = match options.group_bytes {
+        Some(bytes) => {
+            set_mapped(false);
+            Some((enter_memory_group()?, bytes))
+        }
+        None => None,
+    };
     let (mut engine, documents) = if options.bulk {
         let mut input = Input::new(options, options.documents, Duration::MAX);
         let engine = kind.bulk_load(&options.folder, &mut input)?;
@@ -57,6 +64,13 @@ pub fn alone(kind: Kind, options: &Options, link: &mut Link) -> Result<()> {
     };
     link.settings(engine.settings()?)?;
     engine.finish_background_work()?;
+    if let Some((group, bytes)) = group {
+        limit_memory(&group, anonymous_bytes()? + bytes)?;
+        link.note(format!(
+            "probed with {} MiB for its cache and the cached or mapped pages of its files together",
+            bytes >> 20
+        ))?;
+    }
     let held = link.hold(documents)?;
     engine.begin_reading()?;
     let asked = Asked {
@@ -67,8 +81,8 @@ pub fn alone(kind: Kind, options: &Options, link: &mut Link) -> Result<()> {
         options,
     };
     engine = asked.all("as loaded", engine, link)?;
-    // A bulk load is already compact.
-    if kind.is_durable() && !options.bulk {
+    // A bulk load is already compact, and to compact within little memory would take hours.
+    if kind.is_durable() && !options.bulk && options.group_bytes.is_none() {
         engine.close()?;
         kind.compact(&options.folder)?;
         engine = kind.open(form, &options.folder)?;

@@ -105,3 +105,43 @@ pub fn die_with_parent(has_turns: bool) -> Result<()> {
     }
     Ok(())
 }
+
+/// Returns the folder of a group of processes whose memory is limited together, for one process: a child of the group
+/// that this process is in or was started in.
+fn memory_group(parent: &str, process: u32) -> PathBuf {
+    // Version 1 of control groups has a hierarchy for memory alone, version 2 has one for everything.
+    let (root, prefix) = match Path::new("/sys/fs/cgroup/memory").is_dir() {
+        true => ("/sys/fs/cgroup/memory", ":memory:"),
+        false => ("/sys/fs/cgroup", "0::"),
+    };
+    let own = parent.lines().find_map(|line| line.split_once(prefix));
+    let own = own.map_or("", |(_, path)| path.trim_matches('/'));
+    Path::new(root)
+        .join(own)
+        .join(format!("resemblance-compare-{process}"))
+}
+
+/// Moves this process into a group of its own, in which the pages of files that it reads or maps count as its memory.
+pub fn enter_memory_group() -> Result<PathBuf> {
+    let own = std::fs::read_to_string("/proc/self/cgroup")?;
+    let group = memory_group(&own, std::process::id());
+    std::fs::create_dir(&group).map_err(|error| format!("{}: {error}", group.display()))?;
+    std::fs::write(group.join("cgroup.procs"), std::process::id().to_string())?;
+    Ok(group)
+}
+
+/// Limits the memory of a group. The system drops pages of files until the rest fits.
+pub fn limit_memory(group: &Path, bytes: u64) -> Result<()> {
+    rustix::fs::sync();
+    let names = ["memory.limit_in_bytes", "memory.max"];
+    let name = names.iter().find(|name| group.join(name).exists());
+    let file = group.join(name.ok_or("the system limits no memory of groups")?);
+    Ok(std::fs::write(file, bytes.to_string())?)
+}
+
+/// Removes the group that a process of this one was in, if it was in one.
+pub fn remove_memory_group(process: u32) {
+    if let Ok(own) = std::fs::read_to_string("/proc/self/cgroup") {
+        let _ = std::fs::remove_dir(memory_group(&own, process));
+    }
+}

@@ -8,6 +8,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::Result;
 use crate::options::Options;
 use crate::outcome::{Message, Outcome};
+use crate::process::remove_memory_group;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
@@ -35,6 +36,7 @@ impl Drop for Racer {
             let _ = self.child.kill();
             let _ = self.child.wait();
         }
+        remove_memory_group(self.child.id());
     }
 }
 

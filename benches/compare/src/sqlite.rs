@@ -9,7 +9,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 use crate::Result;
 use crate::batch::{Batch, Input, Record, Row};
 use crate::documents::Probe;
-use crate::engine::{Engine, cache_bytes};
+use crate::engine::{Engine, cache_bytes, is_mapped};
 use crate::sharing::{Shared, WAIT, is_near};
 
 /// More than SQLite can map; it reduces the value to its limit.
@@ -34,7 +34,8 @@ pub fn connect(path: &Path) -> Result<Connection> {
     let cache = -i64::try_from(cache_bytes() / 1024)?;
     connection.pragma_update(None, "cache_size", cache)?;
     // Reads the file without a copy, if SQLite can.
-    connection.pragma_update(None, "mmap_size", MAP_BYTES)?;
+    let map_bytes = if is_mapped() { MAP_BYTES } else { 0 };
+    connection.pragma_update(None, "mmap_size", map_bytes)?;
     connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
     Ok(connection)
 }
