@@ -11,6 +11,13 @@ use crate::error::{Error, Result};
 /// Kept hashes for each document of `flush_after` at which the memtable is flushed.
 const KEPT_HASHES_PER_DOCUMENT: u64 = 64;
 
+/// The number of documents at which the memtable is flushed by default, if their postings are not fewer than
+/// `FLUSHED_POSTINGS`.
+const MIN_FLUSHED_DOCUMENTS: u64 = 65_536;
+
+/// The number of postings that the memtable holds by default where documents have few of them.
+const FLUSHED_POSTINGS: u64 = 1 << 20;
+
 /// Number of postings below which a second thread costs more than it saves.
 const MIN_IN_PARALLEL: u64 = 16_384;
 
@@ -29,7 +36,7 @@ const KEPT_CHANGES: u64 = 1 << 20;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreOptions {
     pub(crate) cache_bytes: u64,
-    pub(crate) flush_after_documents: u64,
+    flush_after: Option<u64>,
     pub(crate) quick_repair: bool,
     pub(crate) merge_slice_postings: u64,
     pub(crate) merges_in_parallel: bool,
@@ -54,13 +61,12 @@ impl Default for StoreOptions {
 }
 
 impl StoreOptions {
-    /// Creates the default options: a cache of 64 MiB, a flush every 65,536 documents, no quick
-    /// repair.
+    /// Creates the default options: a cache of 64 MiB, no quick repair.
     #[must_use]
     pub fn new() -> Self {
         Self {
             cache_bytes: 64 << 20,
-            flush_after_documents: 65_536,
+            flush_after: None,
             quick_repair: false,
             // About 64 blocks. In addition to its blocks, a slice writes a few rows, and rereads
             // the postings that did not fill a block of the slice before.
@@ -160,7 +166,7 @@ impl StoreOptions {
     }
 
     /// Sets the number of documents whose postings are kept in memory before they are flushed to a
-    /// run: 1 to 1,048,576. Each takes 16 bytes per lane. With containment a document also takes 16
+    /// run: 1 to 1,048,576. Default: 65,536, or more if these have fewer than 2²⁰ postings. Each takes 16 bytes per lane. With containment a document also takes 16
     /// bytes for each kept hash, and postings are flushed as soon as there are 64 times as many
     /// hashes as this number.
     ///
@@ -178,7 +184,7 @@ impl StoreOptions {
     /// ```
     #[must_use]
     pub fn flush_after(mut self, documents: u64) -> Self {
-        self.flush_after_documents = documents;
+        self.flush_after = Some(documents);
         self
     }
 
@@ -393,8 +399,17 @@ impl StoreOptions {
     /// The number of kept hashes at which the memtable is flushed though it has fewer documents: 64 MiB of
     /// postings by default.
     pub(crate) fn flush_after_kept_hashes(&self) -> u64 {
-        self.flush_after_documents
+        self.flush_after
+            .unwrap_or(MIN_FLUSHED_DOCUMENTS)
             .saturating_mul(KEPT_HASHES_PER_DOCUMENT)
+    }
+
+    /// The number of documents, with a posting in each of `lanes`, at which the memtable is flushed. Fewer lanes make
+    /// room for more documents, and so for fewer runs, each of which a probe searches.
+    pub(crate) fn flush_after_documents(&self, lanes: u16) -> u64 {
+        let documents = FLUSHED_POSTINGS / u64::from(lanes.max(1));
+        self.flush_after
+            .unwrap_or(documents.max(MIN_FLUSHED_DOCUMENTS))
     }
 
     /// Returns true if work on this number of postings is worth a second thread.
@@ -408,8 +423,9 @@ impl StoreOptions {
             let expected = "1 document or more, or no budget";
             return Err(Error::invalid("probe_budget", 0, expected));
         }
-        if !(1..=1 << 20).contains(&self.flush_after_documents) {
-            let found = self.flush_after_documents;
+        if let Some(found) = self.flush_after
+            && !(1..=1 << 20).contains(&found)
+        {
             let expected = "1 to 1,048,576 documents";
             return Err(Error::invalid("flush_after", found, expected));
         }

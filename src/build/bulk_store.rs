@@ -402,7 +402,12 @@ pub(super) fn whole_run(
     let kept = kept_postings(context, &lanes);
     let descriptor = RunDescriptor {
         run,
-        level: whole_level(&context.options, state.documents, kept),
+        level: whole_level(
+            &context.options,
+            context.lanes.single_count(),
+            state.documents,
+            kept,
+        ),
         first_id: 0,
         last_id: state.next_id.checked_sub(1)?,
         documents: state.documents,

@@ -149,7 +149,12 @@ impl Merging {
         let kept = kept_lanes.map(|summary| summary.postings).sum();
         let plan = MergePlan {
             runs: shapes.iter().map(|run| run.run).collect(),
-            level: whole_level(&context.options, documents, kept),
+            level: whole_level(
+                &context.options,
+                context.lanes.single_count(),
+                documents,
+                kept,
+            ),
         };
         writer.begin_merge(&plan, 0)?;
         *self = Self {

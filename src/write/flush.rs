@@ -40,7 +40,7 @@ impl Writer {
         let options = &self.store.context.options;
         let lanes = u64::from(self.store.context.lanes.single_count());
         let flushed = options
-            .flush_after_documents
+            .flush_after_documents(self.store.context.lanes.single_count())
             .saturating_mul(lanes)
             .min(options.flush_after_kept_hashes());
         let (before, now) = (self.base.postings_moved, self.state.postings_moved);

@@ -258,7 +258,8 @@ impl Writer {
         }
         let options = &self.store.context.options;
         let unflushed = next_id - self.state.flushed_below;
-        if unflushed >= options.flush_after_documents
+        let lanes = self.store.context.lanes.single_count();
+        if unflushed >= options.flush_after_documents(lanes)
             || self.unflushed_kept >= options.flush_after_kept_hashes()
         {
             self.flush()?;

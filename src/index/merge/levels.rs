@@ -162,10 +162,11 @@ fn level_of(documents: u64, flush_after: u64) -> u8 {
 }
 
 /// Returns the level that a run of this number of documents, with this total of kept hashes, would
-/// have reached by merges.
-pub(crate) fn whole_level(options: &StoreOptions, documents: u64, kept: u64) -> u8 {
-    let by_documents = level_of(documents, options.flush_after_documents);
-    by_documents.max(level_of(kept, options.flush_after_kept_hashes()))
+/// have reached by merges. `lanes` are those with a posting of each document.
+pub(crate) fn whole_level(options: &StoreOptions, lanes: u16, documents: u64, kept: u64) -> u8 {
+    let flushed = options.flush_after_documents(lanes);
+    let by_kept = level_of(kept, options.flush_after_kept_hashes());
+    level_of(documents, flushed).max(by_kept)
 }
 
 #[cfg(test)]
