@@ -313,8 +313,9 @@ fn bottom_k_agreement((shared, all): (usize, usize)) -> usize {
         // Two documents without features are equal sets, if they are compared at all.
         return MAX_BOTTOM_K_AGREEMENT;
     }
-    // `shared` and `all` have 16 bits, so the product is below 2^47.
-    (2 * shared * MAX_BOTTOM_K_AGREEMENT + all) / (2 * all)
+    // `shared` and `all` have 16 bits, so the product is below 2^47, and exceeds a `usize` of 32 bits.
+    let [part, whole, max] = [shared, all, MAX_BOTTOM_K_AGREEMENT].map(|count| count as u64);
+    ((2 * part * max + whole) / (2 * whole)) as usize
 }
 
 impl MinHashValues {
