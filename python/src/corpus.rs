@@ -449,13 +449,9 @@ impl TemporaryCorpus {
 
     /// Returns the complete corpus, for joins.
     fn snapshot(&self, py: Python<'_>) -> PyResult<Py<Snapshot>> {
-        match &*lock(&self.state) {
-            CorpusState::Ready(snapshot, features) => {
-                let lease = Lease::new(&OpenFile::new(&self.path), snapshot.clone());
-                Snapshot::bound(self.schema.bind(py), lease, features.clone())
-            }
-            _ => Err(closed("the corpus")).or_raise(py),
-        }
+        let (snapshot, features) = self.ready(py)?;
+        let lease = Lease::new(&OpenFile::new(&self.path), snapshot);
+        Snapshot::bound(self.schema.bind(py), lease, features)
     }
 
     /// Returns the documents that a policy removes, as tuples: position, position of the one that
@@ -476,10 +472,7 @@ impl TemporaryCorpus {
         max_bucket: Option<usize>,
         progress: Callback,
     ) -> PyResult<(Vec<DuplicateFields>, Vec<ComparedFields>)> {
-        let (snapshot, features) = match &*lock(&self.state) {
-            CorpusState::Ready(snapshot, features) => (snapshot.clone(), features.clone()),
-            _ => return Err(closed("the corpus")).or_raise(py),
-        };
+        let (snapshot, features) = self.ready(py)?;
         let policy = match lost {
             None => self.policy(py, policy, rejected, threads)?,
             Some(max_lost) => DedupPolicy::Contained {
@@ -533,6 +526,16 @@ impl TemporaryCorpus {
 }
 
 impl TemporaryCorpus {
+    /// Returns the complete corpus.
+    fn ready(&self, py: Python<'_>) -> PyResult<(resemblance::Snapshot, Option<Arc<FeatureSets>>)> {
+        let ready = match &*lock(&self.state) {
+            CorpusState::Ready(snapshot, features) => Some((snapshot.clone(), features.clone())),
+            _ => None,
+        };
+        // An exception is made without the lock, because that runs Python code.
+        ready.ok_or_else(|| closed("the corpus")).or_raise(py)
+    }
+
     fn policy(
         &self,
         py: Python<'_>,

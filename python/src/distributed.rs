@@ -555,16 +555,20 @@ impl FirstKept {
     /// Returns the documents to remove, each once.
     fn push(&self, py: Python<'_>, a: PyArray, b: PyArray) -> PyResult<PyArray> {
         let (a, b) = (longs(py, "a", &a)?, longs(py, "b", &b)?);
-        let mut gone = lock(&self.gone);
-        let mut found = Vec::new();
-        for (a, b) in a.into_iter().zip(b) {
-            if a == b {
-                return Err(invalid(py, "pairs", format!("{a} twice"), "two documents"));
-            }
-            if !gone.contains(&a) && gone.insert(b) {
-                found.push(b);
-            }
+        if let Some((twice, _)) = a.iter().zip(&b).find(|(a, b)| a == b) {
+            return Err(invalid(
+                py,
+                "pairs",
+                format!("{twice} twice"),
+                "two documents",
+            ));
         }
+        let found: Vec<i64> = py.detach(|| {
+            let mut gone = lock(&self.gone);
+            let pairs = a.into_iter().zip(b);
+            let removed = pairs.filter(|(a, b)| !gone.contains(a) && gone.insert(*b));
+            removed.map(|(_, b)| b).collect()
+        });
         Ok(py_array(Int64Array::from(found)))
     }
 }

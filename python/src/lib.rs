@@ -32,7 +32,30 @@ mod transaction;
 mod vectors;
 mod waiting;
 
+use std::collections::BTreeMap;
+
 use pyo3::prelude::*;
+
+/// Returns what identifies this build in a report of a bug, as `resemblance --version --verbose` prints it.
+#[pyfunction]
+fn version_details() -> BTreeMap<&'static str, String> {
+    let (major, minor, update) = resemblance::schema::UNICODE_VERSION;
+    BTreeMap::from([
+        ("commit", env!("RESEMBLANCE_COMMIT").into()),
+        ("features", "html, sqlite, tables, warc".into()),
+        (
+            "store format",
+            resemblance::stats::FORMAT_VERSION.to_string(),
+        ),
+        ("target", env!("RESEMBLANCE_TARGET").into()),
+        ("Unicode", format!("{major}.{minor}.{update}")),
+        (
+            "vector instructions",
+            resemblance::stats::vector_instructions().into(),
+        ),
+        ("version", env!("CARGO_PKG_VERSION").into()),
+    ])
+}
 
 /// The classes and functions that the package exports.
 // An interpreter without a global lock enables that lock when it imports this module. The module
@@ -67,6 +90,7 @@ mod _native {
         store::Store,
         tickets::Ticket,
         transaction::Transaction,
+        version_details,
     };
 
     use pyo3::prelude::*;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import io
+import itertools
 import json
 import pickle
 import random
@@ -315,6 +316,56 @@ def test_many_threads_insert_one(store: rs.Store) -> None:
     for thread in threads:
         thread.join()
     assert sorted(new) == [False] * 7 + [True]
+
+
+def test_threads_share_every_object(store: rs.Store, tmp_path: Path) -> None:
+    """Each document and each pair goes to exactly one of eight threads, whether or not they have a lock."""
+    documents = texts(600, seed=5)
+    schema = store.schema
+    store.insert_many(documents, [str(number) for number in range(600)])
+    snapshot = store.snapshot()
+    alone = (set(snapshot), [(pair.a, pair.b) for pair in snapshot.pairs()])
+    records, pairs = snapshot.records(), snapshot.pairs()
+    decided = rs.Deduplicator(schema, tmp_path)
+    parts = rs.RepeatedParts("paragraph")
+    keys: list[str | bytes | None] = []
+    found: list[tuple[int, int]] = []
+    failures: list[BaseException] = []
+    start = threading.Barrier(8)
+
+    def work(number: int) -> None:
+        try:
+            start.wait()
+            for text in documents[number::8]:
+                keys.extend(record.key for record in itertools.islice(records, 1))
+                assert schema.sketch(text) == schema.sketch(text)
+                assert snapshot.query(text, limit=1)[0].similarity == 1.0
+                store.upsert(f"new/{number}", text)
+                parts.trim(text)
+                decided.decide_many([text])
+            keys.extend(record.key for record in records)
+            found.extend((pair.a, pair.b) for pair in pairs)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+    assert len(parts) == len(set(documents)) and len(decided) <= len(parts)
+    assert len(keys) == 600 and set(keys) == alone[0]
+    assert sorted(found) == sorted(alone[1]) and len(store) == 608
+    assert not store.check().problems
+
+
+def test_a_build_is_identified() -> None:
+    details = rs.version_details()
+    assert details["version"] == rs.__version__
+    assert details["store format"] == str(rs.FORMAT_VERSION)
+    assert details["commit"] == "unknown" or re.fullmatch("[0-9a-f]{40}", details["commit"])
+    assert set(details) >= {"features", "target", "Unicode", "vector instructions"}
 
 
 def test_inserting_many_if_new_is_inserting_one_by_one(store: rs.Store, tmp_path: Path) -> None:

@@ -54,6 +54,7 @@ from ._native import (
     parse_stamp,
     reband,
     repair,
+    version_details,
 )
 from .corpus import (
     Dedup,
@@ -152,5 +153,6 @@ __all__ = [
     "reband",
     "repair",
     "tune",
+    "version_details",
     *_error_names,
 ]
