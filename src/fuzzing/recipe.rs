@@ -175,26 +175,38 @@ fn shingles(schema: &Schema, text: &str) -> Vec<String> {
 
 /// The definition of shingles, where letters are plain.
 fn ascii_shingles(recipe: Text, text: &str) -> Vec<String> {
+    let folded = |part: &str| match recipe.is_case_kept() {
+        true => part.to_owned(),
+        false => part.to_ascii_lowercase(),
+    };
     let (units, between): (Vec<String>, &str) = match recipe.unit() {
         ShingleUnit::Words | ShingleUnit::Auto => {
             let words = text.split(|c: char| !c.is_ascii_alphanumeric());
             let words = words.filter(|word| !word.is_empty());
-            (words.map(str::to_ascii_lowercase).collect(), " ")
+            (words.map(folded).collect(), " ")
         }
         ShingleUnit::Characters => {
             let parts = text.split(char::is_whitespace);
             let parts: Vec<&str> = parts.filter(|part| !part.is_empty()).collect();
-            let characters = parts.join(" ").to_ascii_lowercase();
+            let space = if recipe.is_without_spaces() { "" } else { " " };
+            let characters = folded(&parts.join(space));
             (characters.chars().map(String::from).collect(), "")
         }
         ShingleUnit::CodeTokens => (code_tokens(text), " "),
         other => panic!("{other:?} has no definition here"),
     };
     let length = usize::from(recipe.length());
+    let joined = |shingle: &[String]| {
+        let mut sorted = shingle.to_vec();
+        if recipe.is_unordered() {
+            sorted.sort_unstable();
+        }
+        sorted.join(between)
+    };
     match units.len() {
         0 => Vec::new(),
-        n if n <= length => vec![units.join(between)],
-        _ => units.windows(length).map(|s| s.join(between)).collect(),
+        n if n <= length => vec![joined(&units)],
+        _ => units.windows(length).map(joined).collect(),
     }
 }
 
