@@ -4,8 +4,8 @@ use std::str::FromStr;
 use std::time::{Duration, SystemTime};
 
 use clap::{Args, ValueEnum};
-use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
-use resemblance_corpus::{CorpusSettings, FieldPath, IdRule, SourceKind};
+use glob::Pattern;
+use resemblance_corpus::{CorpusSettings, FieldPath, IdRule, SourceKind, patterns};
 
 use super::common::parse_positive_size;
 use crate::failure::{Failure, Result};
@@ -157,22 +157,18 @@ impl CorpusOptions {
     }
 }
 
-/// The patterns of an option, unless it is not given.
-fn globs(option: &str, patterns: &[String]) -> Result<Option<GlobSet>> {
-    let failed = |error: globset::Error| {
-        let found = error.glob().unwrap_or_default();
-        Failure::usage(format!(
-            "{option}: found {found:?}, which is not a pattern: {}",
-            error.kind()
-        ))
-    };
-    let mut set = GlobSetBuilder::new();
-    for pattern in patterns {
-        let glob = GlobBuilder::new(pattern).literal_separator(false).build();
-        set.add(glob.map_err(failed)?);
+/// The patterns of an option.
+fn globs(option: &str, given: &[String]) -> Result<Vec<Pattern>> {
+    let mut globs = Vec::new();
+    for text in given {
+        globs.extend(patterns(text).map_err(|error| {
+            Failure::usage(format!(
+                "{option}: found {text:?}, which is not a pattern: {}",
+                error.msg
+            ))
+        })?);
     }
-    let is_given = !patterns.is_empty();
-    is_given.then(|| set.build().map_err(failed)).transpose()
+    Ok(globs)
 }
 
 /// One character of ASCII that can separate values.

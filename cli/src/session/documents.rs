@@ -609,8 +609,8 @@ fn idle_settings(corpus: &Corpus, inputs: &[PathBuf]) -> Vec<String> {
     }
     if !has_folder {
         let given = [
-            ("--include", settings.include.is_some()),
-            ("--exclude", settings.exclude.is_some()),
+            ("--include", !settings.include.is_empty()),
+            ("--exclude", !settings.exclude.is_empty()),
             ("--hidden", settings.hidden),
         ];
         let of_folders = given.into_iter().filter(|(_, is_given)| *is_given);

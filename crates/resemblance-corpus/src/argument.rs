@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use globset::GlobBuilder;
+use glob::{MatchOptions, Pattern, PatternError};
 use walkdir::{DirEntry, WalkDir};
 
 use super::error::CorpusError;
@@ -47,6 +47,85 @@ pub(crate) fn is_file(entry: &DirEntry) -> bool {
     std::fs::metadata(entry.path()).map_or(true, |metadata| metadata.is_file())
 }
 
+/// The maximum number of patterns that one with alternatives stands for.
+const MAX_PATTERNS: usize = 1_000;
+
+/// Returns the patterns of a text: several if it has alternatives such as `{a,b}`, which can contain
+/// others.
+///
+/// # Errors
+///
+/// An error with the place of what is wrong, and for more than 1,000 patterns.
+///
+/// ```
+/// let patterns = resemblance_corpus::patterns("*.{txt,md}").unwrap();
+/// assert!(patterns.iter().any(|pattern| pattern.matches("a/b.md")));
+/// assert!(resemblance_corpus::patterns("*.{txt").is_err());
+/// ```
+pub fn patterns(text: &str) -> Result<Vec<Pattern>, PatternError> {
+    let (mut open, mut patterns) = (vec![text.to_owned()], Vec::new());
+    while let Some(next) = open.pop() {
+        match alternatives(&next)? {
+            None => patterns.push(Pattern::new(&next)?),
+            Some(texts) => open.extend(texts),
+        }
+        if open.len() + patterns.len() > MAX_PATTERNS {
+            let msg = "more than 1,000 patterns";
+            return Err(PatternError { pos: 0, msg });
+        }
+    }
+    Ok(patterns)
+}
+
+/// Returns a pattern with each of its first alternatives, or `None` if there are none.
+fn alternatives(text: &str) -> Result<Option<Vec<String>>, PatternError> {
+    let (mut depth, mut is_class, mut ends) = (0_u32, false, Vec::new());
+    for (place, c) in text.char_indices() {
+        match c {
+            '[' => is_class = true,
+            ']' => is_class = false,
+            _ if is_class => {}
+            '{' => {
+                depth += 1;
+                if depth == 1 {
+                    ends.push(place);
+                }
+            }
+            ',' if depth == 1 => ends.push(place),
+            '}' if depth > 0 => {
+                depth -= 1;
+                if depth == 0 {
+                    ends.push(place);
+                    break;
+                }
+            }
+            _ => {}
+        }
+    }
+    if depth > 0 {
+        let msg = "a { without its }";
+        return Err(PatternError { pos: 0, msg });
+    }
+    let (Some(first), Some(last)) = (ends.first(), ends.last()) else {
+        return Ok(None);
+    };
+    let part = |from: usize, to: usize| text.get(from..to).unwrap_or_default();
+    let (before, after) = (part(0, *first), part(last + 1, text.len()));
+    let alternatives = ends.iter().zip(ends.iter().skip(1));
+    let texts = alternatives.map(|(from, to)| format!("{before}{}{after}", part(from + 1, *to)));
+    Ok(Some(texts.collect()))
+}
+
+/// Returns true if a path matches one of the patterns, whose `*` and `?` match no `/`.
+pub(crate) fn is_in_parts(patterns: &[Pattern], path: &str) -> bool {
+    let options = MatchOptions {
+        require_literal_separator: true,
+        ..MatchOptions::new()
+    };
+    let mut patterns = patterns.iter();
+    patterns.any(|pattern| pattern.matches_with(path, options))
+}
+
 /// Returns the files that match a pattern such as `data/train-*.parquet`, in the byte order of
 /// their paths, or an error that explains why no file matches. `*` matches a part of a name, `**`
 /// any folders. The result includes dangling links, which fail when they are read.
@@ -74,11 +153,10 @@ pub(crate) fn matching(
     if missing.kind() != io::ErrorKind::NotFound || !is_pattern(argument) {
         return Err(CorpusError::open(argument, missing));
     }
-    let Ok(pattern) = GlobBuilder::new(text).literal_separator(true).build() else {
+    let Ok(patterns) = patterns(text) else {
         // The name is not a pattern either.
         return Err(CorpusError::open(argument, missing));
     };
-    let glob = pattern.compile_matcher();
     let root: PathBuf = argument
         .components()
         .take_while(|part| !is_pattern(part.as_ref()))
@@ -107,7 +185,7 @@ pub(crate) fn matching(
             Ok(plain) if is_here => plain,
             _ => walked_path,
         };
-        if glob.is_match(path) && is_file(&entry) {
+        if is_in_parts(&patterns, &path.to_string_lossy()) && is_file(&entry) {
             found.push(path.to_path_buf());
         }
     }
@@ -116,4 +194,31 @@ pub(crate) fn matching(
     }
     found.sort_by(|a, b| path_bytes(a).cmp(&path_bytes(b)));
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn alternatives_are_patterns_of_their_own() {
+        let texts = |text: &str| {
+            let mut texts: Vec<String> = patterns(text)
+                .unwrap()
+                .iter()
+                .map(|pattern| pattern.as_str().to_owned())
+                .collect();
+            texts.sort();
+            texts
+        };
+        assert_eq!(texts("a.txt"), ["a.txt"]);
+        assert_eq!(texts("{a,b{c,}}.{x}"), ["a.x", "b.x", "bc.x"]);
+        assert_eq!(texts("[{,]}"), ["[{,]}"]);
+        for wrong in ["{a", "a[", &"{a,b}".repeat(10)] {
+            assert!(patterns(wrong).is_err(), "{wrong}");
+        }
+        let every = patterns("d/**/*.{x,y}").unwrap();
+        assert!(is_in_parts(&every, "d/x.y") && is_in_parts(&every, "d/e/f.x"));
+        assert!(!is_in_parts(&every, "d/x.z") && !is_in_parts(&patterns("d/*").unwrap(), "d/e/f"));
+    }
 }

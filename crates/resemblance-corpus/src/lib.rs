@@ -52,7 +52,7 @@ mod warc;
 
 pub use agreement::{not_for_more_columns, not_for_one_file};
 pub use archived_record::ArchivedRecord;
-pub use argument::is_remote;
+pub use argument::{is_remote, patterns};
 pub use bad_document::{BadDocument, io_reason};
 pub use changes::{
     AddedColumn, ColumnValues, TextTrims, Verdict, WaitingDocument, header_with, record_with,

@@ -150,10 +150,11 @@ pub struct CorpusSettings {
     pub separator: Option<u8>,
     /// The names of the columns of CSV and TSV. The first row is then a row like any other.
     pub columns: Vec<String>,
-    /// Reads only files in folders whose relative path matches one of these patterns.
-    pub include: Option<globset::GlobSet>,
+    /// Reads only files in folders whose relative path matches one of these patterns, if there are
+    /// any: see [`patterns`](crate::patterns).
+    pub include: Vec<glob::Pattern>,
     /// Skips files in folders whose relative path matches one of these patterns.
-    pub exclude: Option<globset::GlobSet>,
+    pub exclude: Vec<glob::Pattern>,
     /// True to read also hidden files and folders, whose names begin with a dot.
     pub hidden: bool,
     /// The share of documents to read, from 0 to 1. Documents are selected by a hash of their keys.
@@ -186,8 +187,12 @@ impl CorpusSettings {
 
     /// Returns true if the settings select the file with this path below a folder.
     pub(crate) fn selects(&self, relative: &Path) -> bool {
-        let matches = |globs: &globset::GlobSet| globs.is_match(relative);
-        self.include.as_ref().is_none_or(matches) && !self.exclude.as_ref().is_some_and(matches)
+        let relative = relative.to_string_lossy();
+        let matches = |patterns: &[glob::Pattern]| {
+            let mut patterns = patterns.iter();
+            patterns.any(|pattern| pattern.matches(&relative))
+        };
+        (self.include.is_empty() || matches(&self.include)) && !matches(&self.exclude)
     }
 
     /// Returns the byte between two values of a row.
@@ -247,8 +252,8 @@ impl Default for CorpusSettings {
             kind: None,
             separator: None,
             columns: Vec::new(),
-            include: None,
-            exclude: None,
+            include: Vec::new(),
+            exclude: Vec::new(),
             hidden: false,
             sample: None,
             unreadable: None,

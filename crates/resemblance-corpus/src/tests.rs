@@ -259,10 +259,8 @@ fn a_folder_is_read_in_byte_order() {
     let mut all = settings();
     all.hidden = true;
     assert_eq!(names(all).len(), 9);
-    let mut globs = globset::GlobSetBuilder::new();
-    globs.add(globset::Glob::new("*.txt").unwrap());
     let mut some = settings();
-    some.include = Some(globs.build().unwrap());
+    some.include = patterns("*.{txt,log}").unwrap();
     assert_eq!(
         names(some),
         ["a.txt", "a/b/c.txt", "a/z.txt", "b.txt", "empty.txt"]
@@ -644,12 +642,10 @@ fn skip_unreadable_skips_unreadable_files() {
     write(dir.path(), "b.jsonl.gz", b"no gzip");
     write(dir.path(), "c.jsonl", b"{\"text\":\"c\"}\n");
     write(dir.path(), "d/x.log", b"{\"text\":\"d\"}\n");
-    let mut globs = globset::GlobSetBuilder::new();
-    globs.add(globset::Glob::new("d/*").unwrap());
     let unreadable = Arc::default();
     let settings = CorpusSettings {
         unreadable: Some(Arc::clone(&unreadable)),
-        exclude: Some(globs.build().unwrap()),
+        exclude: patterns("d/*").unwrap(),
         ..settings()
     };
     let corpus = Corpus::resolve(&[dir.path().to_path_buf()], settings.clone()).unwrap();

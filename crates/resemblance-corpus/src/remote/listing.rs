@@ -5,11 +5,10 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use globset::GlobBuilder;
-
 use super::address::{self, Address};
 use super::object::{RemoteObject, cause};
 use super::transfers::{ObjectServer, Refusal};
+use crate::argument::{is_in_parts, patterns};
 use crate::error::CorpusError;
 use crate::form;
 use crate::settings::{CorpusSettings, SourceKind};
@@ -114,10 +113,9 @@ impl ListedBucket {
         settings: &CorpusSettings,
     ) -> Result<Vec<CorpusSource>, CorpusError> {
         let name = self.name(key);
-        let pattern = GlobBuilder::new(key).literal_separator(true).build();
         let no_pattern =
             |error| CorpusError::io(format!("{} is not a pattern: {error}", name.display()));
-        let glob = pattern.map_err(no_pattern)?.compile_matcher();
+        let patterns = patterns(key).map_err(no_pattern)?;
         let is_pattern = |part: &&str| part.contains(['*', '?', '[', '{']);
         let before: Vec<&str> = key
             .split('/')
@@ -125,7 +123,7 @@ impl ListedBucket {
             .collect();
         let is_flat = before.len() + 1 == key.split('/').count() && !key.contains("**");
         let is_wanted = |key: &str| {
-            glob.is_match(key) && !key.split('/').skip(before.len()).any(is_hidden_name)
+            is_in_parts(&patterns, key) && !key.split('/').skip(before.len()).any(is_hidden_name)
         };
         let mut sources = Vec::new();
         for object in self.listed(&before.join("/"), is_flat, is_wanted)? {
