@@ -160,6 +160,8 @@ fn digest_of_both(signature: u128, features: &[u64]) -> u128 {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     use resemblance::schema::EmptyDocuments;
     use resemblance::{Document, MinHash, Schema, SimHash, Store, Text};
@@ -231,6 +233,35 @@ mod tests {
                     .unwrap();
             }
             assert_eq!((found, found_pairs), (expected, expected_pairs));
+        }
+    }
+
+    #[test]
+    fn two_of_each_group_are_compared_however_large_it_is() {
+        for size in [3, 300] {
+            let minhash = MinHash::new(64).banding(32, 2).threshold(0.2);
+            let schema = Schema::builder().text(Text::words(1)).minhash(minhash);
+            let store = Store::in_memory(schema.build().unwrap()).unwrap();
+            for text in ["a b c d", "a b c e", "x"].iter().cycle().take(3 * size) {
+                let signature = store.sketch_text(text).unwrap();
+                store.insert(Document::without_key(), &signature).unwrap();
+            }
+            let snapshot = store.snapshot().unwrap();
+            let equal = EqualDocuments::find(&snapshot.pairs(), None).unwrap();
+            let compared = Arc::new(AtomicUsize::new(0));
+            let counted = Arc::clone(&compared);
+            let join = equal
+                .join_two_of_each(snapshot.pairs())
+                .verify(move |_, _| {
+                    counted.fetch_add(1, Ordering::Relaxed);
+                    Ok(None)
+                });
+            let pairs = join.run().unwrap();
+            let weights = pairs.map(|pair| equal.weight(&pair.unwrap()));
+            let (size, weights) = (size as u64, weights.sum::<u64>());
+            assert_eq!(weights, 3 * size * (size - 1) / 2 + size * size);
+            // Three pairs of equal documents, and four of the two that are alike.
+            assert_eq!(compared.load(Ordering::Relaxed), 7);
         }
     }
 
