@@ -1,16 +1,21 @@
-# The tool, alone in an image, for a user without rights:
+# The tool, alone in an image, for a user without rights: the binary of `.ci/release archive`.
 #   docker build -t resemblance . && docker run --rm -v "$PWD:/data" --user "$(id -u):$(id -g)" resemblance dedup news.jsonl -o unique.jsonl
-FROM rust:1.95-alpine AS build
-# zstd, xz, SQLite and ring are built from C.
-RUN apk add --no-cache build-base
+FROM rust:1.95-slim-bookworm AS build
+# zstd, xz, SQLite and ring are built from C, by zig.
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends python3-venv \
+    && python3 -m venv /zig \
+    && /zig/bin/pip install ziglang cargo-zigbuild
 COPY . /source
 WORKDIR /source
 # The compiler of the image, and not another one that rust-toolchain.toml would have downloaded.
 RUN rm rust-toolchain.toml \
-    && cargo build --release --locked -p resemblance-cli --features html,remote,sqlite,tables,warc \
+    && target=$(uname -m)-unknown-linux-musl \
+    && rustup target add "$target" \
+    && PATH="/zig/bin:$PATH" .ci/release archive "$target" \
     && mkdir -p /root-of-image/tmp /root-of-image/data \
     && chmod 1777 /root-of-image/tmp \
-    && cp target/release/resemblance LICENSE-MIT LICENSE-APACHE /root-of-image/
+    && cp dist/*-musl/resemblance LICENSE-MIT LICENSE-APACHE /root-of-image/
 
 FROM scratch
 COPY --from=build /root-of-image /
