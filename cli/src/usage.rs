@@ -320,8 +320,12 @@ fn unknown_option(verb: &Command, given: &str) -> Option<String> {
     let help = format!("see resemblance {name} --help");
     let given = given.split('=').next()?;
     if !given.starts_with('-') {
+        let advice = match verb.get_arguments().any(|a| a.get_id() == "output") {
+            true => format!("; -o {given} writes to it"),
+            false => String::new(),
+        };
         return Some(format!(
-            "{name} takes no more arguments: found {given:?} ({help})"
+            "{name} takes no more arguments: found {given:?}{advice} ({help})"
         ));
     }
     if given

@@ -285,9 +285,11 @@ pub(crate) fn not_an_object(line: &str) -> BadDocument {
     let bad = BadDocument::new("not a JSON object");
     let separators = [('\t', "tab-separated values", "tsv"), (',', "CSV", "csv")];
     let is_short = trimmed.len() < 1000;
+    // A sentence may have one comma; the names of two columns have no space beside theirs.
+    let least = if trimmed.contains(' ') { 2 } else { 1 };
     let mut of_table = separators
         .iter()
-        .filter(|(separator, ..)| is_short && trimmed.matches(*separator).count() > 1);
+        .filter(|(separator, ..)| is_short && trimmed.matches(*separator).count() >= least);
     match of_table.next() {
         _ if trimmed.starts_with('<') => {
             bad.with_advice(format!("it looks like XML or HTML: {AS_FILES}"))

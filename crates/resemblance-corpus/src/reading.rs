@@ -94,8 +94,8 @@ pub(crate) struct Opening<'a> {
     pub(crate) settings: &'a CorpusSettings,
     /// True if a table of columns is one record, and a row of a database has all its columns.
     #[cfg_attr(
-        not(any(feature = "sqlite", feature = "tables")),
-        expect(dead_code, reason = "no source is a table")
+        not(any(feature = "sqlite", feature = "tables", feature = "warc")),
+        expect(dead_code, reason = "every source has lines or is one text")
     )]
     pub(crate) is_whole: bool,
     /// The number of records that an earlier reading of a damaged source returned.
