@@ -114,8 +114,8 @@ fn memory_group(parent: &str, process: u32) -> PathBuf {
         true => ("/sys/fs/cgroup/memory", ":memory:"),
         false => ("/sys/fs/cgroup", "0::"),
     };
-    let own = parent.lines().find_map(|line| line.split_once(prefix));
-    let own = own.map_or("", |(_, path)| path.trim_matches('/'));
+    let line = parent.lines().find_map(|line| line.split_once(prefix));
+    let own = line.map_or("", |(_, path)| path.trim_matches('/'));
     Path::new(root)
         .join(own)
         .join(format!("resemblance-compare-{process}"))

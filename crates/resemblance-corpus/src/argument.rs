@@ -122,8 +122,9 @@ pub(crate) fn is_in_parts(patterns: &[Pattern], path: &str) -> bool {
         require_literal_separator: true,
         ..MatchOptions::new()
     };
-    let mut patterns = patterns.iter();
-    patterns.any(|pattern| pattern.matches_with(path, options))
+    patterns
+        .iter()
+        .any(|pattern| pattern.matches_with(path, options))
 }
 
 /// Returns the files that match a pattern such as `data/train-*.parquet`, in the byte order of

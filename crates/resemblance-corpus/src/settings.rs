@@ -187,11 +187,8 @@ impl CorpusSettings {
 
     /// Returns true if the settings select the file with this path below a folder.
     pub(crate) fn selects(&self, relative: &Path) -> bool {
-        let relative = relative.to_string_lossy();
-        let matches = |patterns: &[glob::Pattern]| {
-            let mut patterns = patterns.iter();
-            patterns.any(|pattern| pattern.matches(&relative))
-        };
+        let path = relative.to_string_lossy();
+        let matches = |patterns: &[glob::Pattern]| patterns.iter().any(|it| it.matches(&path));
         (self.include.is_empty() || matches(&self.include)) && !matches(&self.exclude)
     }
 
