@@ -11,11 +11,10 @@ use crate::error::{Error, Result};
 /// Kept hashes for each document of `flush_after` at which the memtable is flushed.
 const KEPT_HASHES_PER_DOCUMENT: u64 = 64;
 
-/// The number of documents at which the memtable is flushed by default, if their postings are not fewer than
-/// `FLUSHED_POSTINGS`.
+/// The least number of documents at which the memtable is flushed by default.
 const MIN_FLUSHED_DOCUMENTS: u64 = 65_536;
 
-/// The number of postings that the memtable holds by default where documents have few of them.
+/// The number of postings at which it is flushed by default, if that many documents have them.
 const FLUSHED_POSTINGS: u64 = 1 << 20;
 
 /// Number of postings below which a second thread costs more than it saves.
@@ -166,9 +165,9 @@ impl StoreOptions {
     }
 
     /// Sets the number of documents whose postings are kept in memory before they are flushed to a
-    /// run: 1 to 1,048,576. Default: 65,536, or more if these have fewer than 2²⁰ postings. Each takes 16 bytes per lane. With containment a document also takes 16
+    /// run: 1 to 1,048,576. Each takes 16 bytes per lane. With containment a document also takes 16
     /// bytes for each kept hash, and postings are flushed as soon as there are 64 times as many
-    /// hashes as this number.
+    /// hashes as this number. Default: the number that has 2²⁰ postings, but at least 65,536.
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, StoreOptions, Text};
@@ -525,5 +524,13 @@ mod tests {
         let options = StoreOptions::new();
         assert_eq!(HELD_POSTING_BYTES, options.run_cache_bytes() as f64);
         assert_eq!(HELD_ROW_BYTES, options.file_options().cache_bytes as f64);
+    }
+
+    #[test]
+    fn memtable_holds_more_documents_of_few_lanes() {
+        let options = StoreOptions::new();
+        let flushed = [0, 1, 5, 16, 21].map(|lanes| options.flush_after_documents(lanes));
+        assert_eq!(flushed, [1 << 20, 1 << 20, 209_715, 65_536, 65_536]);
+        assert_eq!(options.flush_after(7).flush_after_documents(5), 7);
     }
 }

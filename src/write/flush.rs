@@ -38,10 +38,10 @@ impl Writer {
     /// transactions in a row, at least one does not.
     pub(super) fn leaves_merges(&self) -> Result<bool> {
         let options = &self.store.context.options;
-        let lanes = u64::from(self.store.context.lanes.single_count());
+        let lanes = self.store.context.lanes.single_count();
         let flushed = options
-            .flush_after_documents(self.store.context.lanes.single_count())
-            .saturating_mul(lanes)
+            .flush_after_documents(lanes)
+            .saturating_mul(lanes.into())
             .min(options.flush_after_kept_hashes());
         let (before, now) = (self.base.postings_moved, self.state.postings_moved);
         let moved = now
