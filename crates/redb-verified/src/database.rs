@@ -8,11 +8,11 @@ use redb::{
     ConcurrencyMode, Database, ReadOnlyDatabase, ReadTransaction, ReadableDatabase,
     WriteTransaction,
 };
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::engine_error::{EngineError, PAGE_PLACE, Result};
 use crate::file_counters::FileCounters;
 use crate::files::{Access, FileOptions, OpenFile, Sharing};
-use crate::journal::{PUBLISHED_BYTES, WRITERS_OFFSET, encode_published, parse_published};
 use crate::journaled_file::Role;
 use crate::layout_check::check_engine;
 use crate::page_finder::PageFinder;
@@ -314,13 +314,13 @@ fn open_file(path: &Path, access: Access, options: &FileOptions) -> Result<(Open
     if check_head(&head) == HeadSeal::Foreign {
         return foreign("it is a redb database that no store is in");
     }
-    let mut writers = [0; PUBLISHED_BYTES];
-    let is_there = file.len().map_err(reading)? >= (WRITERS_OFFSET + PUBLISHED_BYTES) as u64;
+    let mut writers = [0; CHECKED_NUMBER_BYTES];
+    let is_there = file.len().map_err(reading)? >= (WRITERS_OFFSET + CHECKED_NUMBER_BYTES) as u64;
     if is_there {
         file.read(WRITERS_OFFSET as u64, &mut writers)
             .map_err(reading)?;
     }
-    let sharing = match (options.sharing, parse_published(&writers)) {
+    let sharing = match (options.sharing, parse_number(writers)) {
         (Sharing::Alone, _) => Sharing::Alone,
         (_, Some(0)) => Sharing::OneWriter,
         (_, Some(1)) => Sharing::ManyWriters,
@@ -336,6 +336,24 @@ fn open_file(path: &Path, access: Access, options: &FileOptions) -> Result<(Open
     Ok((file, sharing))
 }
 
+/// The offset of the record of whether several processes take turns to write the file. It is
+/// written once, and has a sector to itself.
+const WRITERS_OFFSET: usize = 1_024;
+
+/// The length of a number with its checksum.
+const CHECKED_NUMBER_BYTES: usize = 16;
+
+fn encode_number(number: u64) -> [u8; CHECKED_NUMBER_BYTES] {
+    let checksum = xxh3_64(&number.to_le_bytes());
+    (u128::from(number) | u128::from(checksum) << 64).to_le_bytes()
+}
+
+/// Parses a number with its checksum. Zeros stand for 0. Returns `None` if the checksum is wrong.
+fn parse_number(bytes: [u8; CHECKED_NUMBER_BYTES]) -> Option<u64> {
+    let number = u128::from_le_bytes(bytes) as u64;
+    (bytes == [0; CHECKED_NUMBER_BYTES] || bytes == encode_number(number)).then_some(number)
+}
+
 /// Records in a file whether several processes may take turns to write it. No other process may
 /// have the file open.
 ///
@@ -344,7 +362,7 @@ fn open_file(path: &Path, access: Access, options: &FileOptions) -> Result<(Open
 fn note_writers(path: &Path, options: &FileOptions, are_many: bool) -> Result<()> {
     let writing = |error| EngineError::io("writing", path, error);
     let file = options.files.0.open(path, Access::Write).map_err(writing)?;
-    let noted = encode_published(are_many.into());
+    let noted = encode_number(are_many.into());
     file.write(WRITERS_OFFSET as u64, &noted).map_err(writing)?;
     file.sync_data().map_err(writing)
 }

@@ -8,7 +8,6 @@
 
 use std::collections::BTreeMap;
 use std::io::Result;
-use std::ops::RangeInclusive;
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -52,36 +51,6 @@ impl Note {
     }
 }
 
-/// The offset of the number of the last published record. It has a sector to itself, so that
-/// writing it cannot damage the head.
-pub(crate) const PUBLISHED_OFFSET: usize = 512;
-
-/// The length of a published number with its checksum.
-pub(crate) const PUBLISHED_BYTES: usize = 16;
-
-/// The offset of the record of whether several processes take turns to write the file. It has the
-/// form of a published number, is written once, and has a sector to itself.
-pub(crate) const WRITERS_OFFSET: usize = 1_024;
-
-/// Encodes the number of the last synced record. Other processes read the records up to that one.
-pub(crate) fn encode_published(number: u64) -> [u8; PUBLISHED_BYTES] {
-    let number_bytes = number.to_le_bytes();
-    let mut bytes = [0; PUBLISHED_BYTES];
-    copy(
-        &mut bytes,
-        &[number_bytes, xxh3_64(&number_bytes).to_le_bytes()].concat(),
-    );
-    bytes
-}
-
-/// Parses the number of the last published record. Zeros mean that none was published. Returns
-/// `None` if the bytes are being written.
-pub(crate) fn parse_published(bytes: &[u8; PUBLISHED_BYTES]) -> Option<u64> {
-    let number = u64_at(bytes, 0)?;
-    let is_never = bytes.iter().all(|byte| *byte == 0);
-    (is_never || encode_published(number) == *bytes).then_some(number)
-}
-
 /// A page without its trailing zeros.
 pub(super) type JournaledPage = Box<[u8]>;
 
@@ -111,17 +80,32 @@ pub(crate) fn encode_record(number: u64, pages: &BTreeMap<u64, JournaledPage>) -
     let bytes = (count * SECTOR_BYTES).next_multiple_of(PAGE_BYTES);
     let mut record = Vec::with_capacity(bytes);
     for (place, payload) in stream.chunks(PAYLOAD_BYTES).enumerate() {
-        let first = record.len();
-        record.extend(payload);
-        record.resize(first + PAYLOAD_BYTES, 0);
-        record.extend(number.to_le_bytes());
-        record.extend((place as u32).to_le_bytes());
-        record.extend((count as u32).to_le_bytes());
-        let checksum = xxh3_64(record.get(first..).unwrap_or(&[]));
-        record.extend(checksum.to_le_bytes());
+        push_sector(&mut record, payload, number, [place, count]);
     }
     record.resize(bytes, 0);
     record
+}
+
+fn push_sector(out: &mut Vec<u8>, payload: &[u8], number: u64, place_and_count: [usize; 2]) {
+    let first = out.len();
+    out.extend(payload);
+    out.resize(first + PAYLOAD_BYTES, 0);
+    out.extend(number.to_le_bytes());
+    for value in place_and_count {
+        out.extend((value as u32).to_le_bytes());
+    }
+    let checksum = xxh3_64(out.get(first..).unwrap_or(&[]));
+    out.extend(checksum.to_le_bytes());
+}
+
+/// Encodes the mark that publishes a record. The page behind a synced record begins with it until
+/// the next record replaces it, so publishing dirties no page that the next sync does not write
+/// anyway.
+pub(crate) fn encode_mark(number: u64) -> Vec<u8> {
+    let mut page = Vec::with_capacity(PAGE_BYTES);
+    push_sector(&mut page, &[], number, [0, 0]);
+    page.resize(PAGE_BYTES, 0);
+    page
 }
 
 /// A parsed sector.
@@ -231,27 +215,73 @@ pub(crate) fn read_records(
     })
 }
 
-/// Reads the records of a journal of `bytes` with these numbers, beginning at the byte `at`.
-/// Returns `None` if a record is incomplete, which means that the writer has emptied the journal
-/// meanwhile.
+/// Reads the published records of a journal of `bytes`, those that are followed by their mark or by
+/// a later record. The first one has the number `first` and begins at the byte `at`. Returns `None`
+/// if one of them is incomplete: it is damaged, or the writer has emptied the journal meanwhile.
+///
+/// A reader that does not know the journal yet, `is_new`, also looks for records behind those that
+/// it has found.
 pub(crate) fn read_published_records(
     at: u64,
     bytes: u64,
-    numbers: RangeInclusive<u64>,
+    first: u64,
+    is_new: bool,
     read: &dyn Fn(u64, &mut [u8]) -> Result<()>,
 ) -> Result<Option<ReadRecords>> {
-    let mut records = ReadRecords::before(at, *numbers.start());
-    for number in numbers {
-        let FoundRecord::Record(stream, length) = read_record(records.end, bytes, number, read)?
-        else {
-            return Ok(None);
-        };
-        let Some(pages) = pages_of(&stream) else {
-            return Ok(None);
-        };
-        records.add(pages, length);
+    let mut records = ReadRecords::before(at, first);
+    let mut searched_behind = None;
+    loop {
+        let (end, number) = (records.end, records.next_number);
+        match is_published(end, bytes, number, read)? {
+            Some(true) => {
+                let FoundRecord::Record(stream, length) = read_record(end, bytes, number, read)?
+                else {
+                    return Ok(None);
+                };
+                let Some(pages) = pages_of(&stream) else {
+                    return Ok(None);
+                };
+                records.add(pages, length);
+            }
+            Some(false) if !is_new || !has_record_behind(end, bytes, number, read)? => {
+                return Ok(Some(records));
+            }
+            // Records that were written since this one was looked for, unless it is still missing.
+            Some(false) if searched_behind != Some(end) => searched_behind = Some(end),
+            _ => return Ok(None),
+        }
     }
-    Ok(Some(records))
+}
+
+/// Returns true if the record with this number begins at a byte of the journal and is published, or
+/// `None` if a sector that decides it is damaged or being written.
+fn is_published(
+    at: u64,
+    bytes: u64,
+    number: u64,
+    read: &dyn Fn(u64, &mut [u8]) -> Result<()>,
+) -> Result<Option<bool>> {
+    let label_at = |at: u64| -> Result<Option<(u64, u64)>> {
+        if at + SECTOR_BYTES as u64 > bytes {
+            return Ok(Some((0, 0)));
+        }
+        let mut sector = [0; SECTOR_BYTES];
+        read(at, &mut sector)?;
+        Ok(match Sector::parse(&sector) {
+            Sector::Empty => Some((0, 0)),
+            Sector::Damaged => None,
+            Sector::Of { number, count, .. } => Some((number, count as u64)),
+        })
+    };
+    let Some((found, count)) = label_at(at)? else {
+        return Ok(None);
+    };
+    if found != number {
+        return Ok(Some(false));
+    }
+    let length = (count * SECTOR_BYTES as u64).next_multiple_of(PAGE_BYTES as u64);
+    let behind = label_at(at + length)?;
+    Ok(behind.map(|(behind, _)| behind >= number))
 }
 
 /// The records after the published ones of a journal.
@@ -301,7 +331,7 @@ pub(crate) fn read_unpublished_records(
 }
 
 /// Returns true if a sector at or after some byte of a journal belongs to a later record than
-/// `number`.
+/// `number`, or is the mark of this one.
 fn has_record_behind(
     at: u64,
     bytes: u64,
@@ -315,7 +345,11 @@ fn has_record_behind(
         let (part, _) = page.split_at_mut(length);
         read(offset, part)?;
         let is_later = |sector: &[u8]| match Sector::parse(sector) {
-            Sector::Of { number: found, .. } => found > number,
+            Sector::Of {
+                number: found,
+                count,
+                ..
+            } => found > number || found == number && count == 0,
             _ => false,
         };
         if part.chunks_exact(SECTOR_BYTES).any(is_later) {

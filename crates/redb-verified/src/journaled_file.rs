@@ -29,9 +29,8 @@ use crate::engine_error::damaged;
 use crate::file_counters::FileCounters;
 use crate::files::{JournalLimits, OpenFile};
 use crate::journal::{
-    JournalRecords, JournaledPage, NOTE_BYTES, Note, PUBLISHED_BYTES, PUBLISHED_OFFSET,
-    ReadRecords, UnpublishedRecords, encode_published, encode_record, parse_published,
-    read_published_records, read_records, read_unpublished_records, trimmed,
+    JournalRecords, JournaledPage, NOTE_BYTES, Note, ReadRecords, UnpublishedRecords, encode_mark,
+    encode_record, read_published_records, read_records, read_unpublished_records, trimmed,
 };
 use crate::page_layout::{
     ENGINE_MAGIC, HEAD_BYTES, Head, HeadSeal, PAGE_BYTES, SEALED_HEAD_BYTES, check_head, copy,
@@ -327,14 +326,12 @@ impl JournaledFile {
     /// Reads the head and the records that were published since the last call. Returns false if the
     /// writer has changed them meanwhile.
     ///
-    /// Without a writer, a new reader takes all records: a crash leaves an old published number,
-    /// and a writer that had the file for itself published none. A peer takes them when its turn
-    /// begins.
+    /// Without a writer, a new reader takes all records: a crash leaves the last one without its
+    /// mark. A peer takes them when its turn begins.
     fn try_follow(&self, known: &mut Writing, is_written: bool) -> Result<bool> {
-        let Some(start) = self.read_start()? else {
+        let Some((note, file_bytes)) = self.read_start()? else {
             return Ok(false);
         };
-        let note = start.note;
         let is_known = self.is_loaded.load(Ordering::Acquire) && known.note == note;
         let (at, first) = match is_known {
             true => (known.used_bytes, known.next_number),
@@ -343,12 +340,12 @@ impl JournaledFile {
         let is_journal = note.offset > 0;
         let is_left = is_journal && !is_known && !is_written && self.role == Role::Follower;
         let mut records = ReadRecords::before(at, first);
-        if is_left || is_journal && first <= start.published {
+        if is_journal {
             let read = |at: u64, out: &mut [u8]| self.read_file(note.offset + at, out);
             let found = match is_left {
                 true => read_records(note.bytes, first, &read)
                     .map(|all| all.damage.is_none().then_some(all.read)),
-                false => read_published_records(at, note.bytes, first..=start.published, &read),
+                false => read_published_records(at, note.bytes, first, !is_known, &read),
             };
             match found {
                 Ok(Some(found)) => records = found,
@@ -357,16 +354,18 @@ impl JournaledFile {
                 Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(false),
                 Err(error) => return Err(error),
             }
+        }
+        if !is_known || !records.pages.is_empty() {
             // While it was read, the journal may have been emptied and written again from its
             // beginning.
-            let is_same = self.read_start()?.is_some_and(|again| again.note == note);
+            let is_same = self.read_start()?.is_some_and(|(again, _)| again == note);
             if !is_same || is_left && self.has_writer() {
                 return Ok(false);
             }
         }
         let engine_bytes = match is_journal {
             true => note.offset,
-            false => start.file_bytes,
+            false => file_bytes,
         };
         self.length_bytes.store(engine_bytes, Ordering::Release);
         if is_known && records.pages.is_empty() {
@@ -390,30 +389,23 @@ impl JournaledFile {
         Ok(true)
     }
 
-    /// Reads the head and the journal's note that follows it. Returns `None` while these are being
-    /// written.
-    fn read_start(&self) -> Result<Option<FileStart>> {
+    /// Reads the journal's note, which follows the head, and the length of the file. Returns `None`
+    /// while head or note are being written.
+    fn read_start(&self) -> Result<Option<(Note, u64)>> {
         let file_bytes = self.file.len()?;
-        let mut start = [0; PUBLISHED_OFFSET + PUBLISHED_BYTES];
+        let mut start = [0; SEALED_HEAD_BYTES + NOTE_BYTES];
         if file_bytes < start.len() as u64 {
             // Nothing has been written yet.
-            let file_start = FileStart {
-                file_bytes,
-                ..FileStart::default()
-            };
-            return Ok(Some(file_start));
+            return Ok(Some((Note::default(), file_bytes)));
         }
         self.read_file(0, &mut start)?;
-        let (sector, published) = start.split_at(PUBLISHED_OFFSET);
-        let (head, note) = sector.split_at(SEALED_HEAD_BYTES);
+        let (head, note) = start.split_at(SEALED_HEAD_BYTES);
         let parsed = || {
             let head: [u8; SEALED_HEAD_BYTES] = *head.first_chunk()?;
             // The reader of the head reports a file of another kind.
-            (check_head(&head) != HeadSeal::Damaged).then_some(FileStart {
-                note: Note::parse(note.first_chunk()?)?,
-                published: parse_published(published.first_chunk()?)?,
-                file_bytes,
-            })
+            let is_damaged = check_head(&head) == HeadSeal::Damaged;
+            let note = Note::parse(note.first_chunk()?)?;
+            (!is_damaged).then_some((note, file_bytes))
         };
         Ok(parsed())
     }
@@ -582,7 +574,8 @@ impl JournaledFile {
             }
             self.take_places(writing, &pages)?;
             let record = encode_record(writing.next_number, &pages);
-            let end = writing.used_bytes + record.len() as u64;
+            // The page behind a record is for its mark.
+            let end = writing.used_bytes + record.len() as u64 + PAGE;
             if end > writing.note.bytes {
                 drop(waiting);
                 self.checkpoint(writing, writing.note.offset)?;
@@ -608,13 +601,13 @@ impl JournaledFile {
         self.publish(writing)
     }
 
-    /// Lets other processes read the records so far. All of them must be synced.
+    /// Lets other processes read the last record. All records must be synced.
     fn publish(&self, writing: &Writing) -> Result<()> {
         if !self.role.publishes() {
             return Ok(());
         }
-        let number = encode_published(writing.next_number - 1);
-        self.write_file(PUBLISHED_OFFSET as u64, &number)
+        let behind = writing.note.offset + writing.used_bytes;
+        self.write_file(behind, &encode_mark(writing.next_number - 1))
     }
 
     /// Begins a turn of this process; no other process writes until it ends. Publishes the records
@@ -879,14 +872,6 @@ impl JournaledFile {
         self.checkpoint(&mut writing, 0)?;
         self.file.set_len(self.length_bytes.load(Ordering::Acquire))
     }
-}
-
-/// The first bytes of a file that another process may write.
-#[derive(Default)]
-struct FileStart {
-    note: Note,
-    published: u64,
-    file_bytes: u64,
 }
 
 impl JournaledFile {

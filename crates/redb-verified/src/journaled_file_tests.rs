@@ -171,7 +171,13 @@ fn reserved_room_is_written_only_at_a_checkpoint() {
     assert_eq!(disk.raw(41), [6; PAGE_BYTES]);
 }
 
-/// A crash leaves an old published number, and a writer that has the file for itself publishes none.
+/// The bytes at which the last record of a file's journal ends and its mark may begin.
+fn end_of_journal(file: &JournaledFile) -> u64 {
+    let writing = file.writing.lock().unwrap();
+    writing.note.offset + writing.used_bytes
+}
+
+/// A crash leaves a record without its mark, and a writer that has the file for itself writes none.
 #[test]
 fn reader_after_a_crash_reads_unpublished_records() {
     let disk = SmallDisk::new(1_000);
@@ -185,11 +191,10 @@ fn reader_after_a_crash_reads_unpublished_records() {
             writer.sync_data().unwrap();
         }
         assert!(has_journal(&disk));
-        drop(writer);
-        let published = [0; PUBLISHED_BYTES];
         disk.bytes
-            .write(PUBLISHED_OFFSET as u64, &published)
+            .write(end_of_journal(&writer), &[0; PAGE_BYTES])
             .unwrap();
+        drop(writer);
         for role in [Role::Follower, Role::Alone] {
             let reader = opened(role);
             for page in [2, 50] {
@@ -198,6 +203,71 @@ fn reader_after_a_crash_reads_unpublished_records() {
                 assert!(found == [value; PAGE_BYTES], "{role:?}, page {page}");
             }
         }
+    }
+}
+
+/// Returns the page as a process sees it that reads beside a writer.
+fn followed(reader: &JournaledFile, page: u64) -> Result<u8> {
+    reader.read(0, &mut [0; SEALED_HEAD_BYTES])?;
+    let mut found = [0; PAGE_BYTES];
+    reader.read(page * PAGE, &mut found)?;
+    Ok(found[0])
+}
+
+/// A record is read once its mark or another record is behind it, in each round of the journal.
+#[test]
+fn reader_beside_a_writer_reads_published_records_alone() {
+    let disk = SmallDisk::new(1_000);
+    begun(&disk).close().unwrap();
+    let opened = |role| JournaledFile::new(disk.clone().into(), LIMITS, role);
+    let (writer, known) = (opened(Role::Publisher), opened(Role::Peer));
+    let mut rounds = 0;
+    for value in 1..=100 {
+        let before = end_of_journal(&writer);
+        writer.write(2 * PAGE, &[value; PAGE_BYTES]).unwrap();
+        writer.sync_data().unwrap();
+        let end = end_of_journal(&writer);
+        let mut mark = [0; PAGE_BYTES];
+        disk.read(end, &mut mark).unwrap();
+        // In a new round, the records of the last one are no longer there to be read.
+        let is_next_round = end < before;
+        rounds += usize::from(is_next_round);
+        if value > 1 && !is_next_round {
+            // What a crash before the mark leaves.
+            disk.write(end, &[0; PAGE_BYTES]).unwrap();
+            assert_eq!(followed(&opened(Role::Peer), 2).unwrap(), value - 1);
+            assert_eq!(followed(&known, 2).unwrap(), value - 1);
+            disk.write(end, &mark).unwrap();
+        }
+        assert_eq!(followed(&opened(Role::Peer), 2).unwrap(), value);
+        assert_eq!(followed(&known, 2).unwrap(), value);
+    }
+    assert!(rounds > 5, "{rounds}");
+}
+
+#[test]
+fn lost_sector_of_a_published_record_is_damage() {
+    let disk = SmallDisk::new(1_000);
+    begun(&disk).close().unwrap();
+    let opened = |role| JournaledFile::new(disk.clone().into(), LIMITS, role);
+    let writer = opened(Role::Publisher);
+    let mut ends = Vec::new();
+    for value in 1..=3 {
+        writer.write(2 * PAGE, &[value; PAGE_BYTES]).unwrap();
+        writer.sync_data().unwrap();
+        ends.push(end_of_journal(&writer));
+    }
+    assert_eq!(followed(&opened(Role::Follower), 2).unwrap(), 3);
+    // Of the second record and of the last one, the first sector and a later one.
+    for place in [ends[0], ends[0] + 512, ends[1], ends[1] + 512] {
+        let mut sector = [0; 512];
+        disk.read(place, &mut sector).unwrap();
+        disk.write(place, &[0; 512]).unwrap();
+        for role in [Role::Follower, Role::Peer, Role::Alone] {
+            let error = followed(&opened(role), 2).unwrap_err();
+            assert!(error.to_string().contains("journal"), "{error}");
+        }
+        disk.write(place, &sector).unwrap();
     }
 }
 

@@ -60,10 +60,18 @@ fn missing_journal_record_is_damage() {
             "byte {sector}: {error:?}"
         );
     }
-    // The last one may as well never have been there as a whole.
+    // The mark behind the last one shows that it was synced. Without the mark, it may as well never
+    // have been there as a whole.
+    let mark = (last.last().unwrap() + SECTOR_BYTES).next_multiple_of(4_096);
     for sector in last {
         let mut torn = bytes.clone();
         torn[*sector..][..SECTOR_BYTES].fill(0);
+        let error = read(&torn);
+        assert!(
+            matches!(error, Err(Error::Corrupt { .. })),
+            "byte {sector}: {error:?}"
+        );
+        torn[mark..][..SECTOR_BYTES].fill(0);
         assert_eq!(read(&torn).unwrap(), states[states.len() - 2]);
     }
     let journal = number_at(&bytes, 336) as usize;
