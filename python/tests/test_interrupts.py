@@ -201,9 +201,9 @@ def test_other_threads_run_during_calls(store: rs.Store) -> None:
 @pytest.mark.skipif(
     not sysconfig.get_config_var("Py_GIL_DISABLED"), reason="this interpreter always has its lock"
 )
-def test_a_free_threaded_interpreter_is_told_to_lock() -> None:
-    # It warns when it imports the module, and threads take turns from then on.
-    assert getattr(sys, "_is_gil_enabled")()
+def test_a_free_threaded_interpreter_stays_without_its_lock() -> None:
+    program = "import sys, resemblance; sys.exit(sys._is_gil_enabled())"
+    assert subprocess.run([sys.executable, "-W", "error", "-c", program]).returncode == 0
 
 
 FORK = textwrap.dedent(
