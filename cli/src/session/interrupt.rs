@@ -1,4 +1,4 @@
-//! Signals: the first asks all loops to stop, the second ends the process at once.
+//! Signals: the first asks all loops to stop, and another one, a second later, ends the process at once.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -17,6 +17,10 @@ use resemblance::invariant::bug;
 /// The interval at which a waiting loop looks at the flag.
 const POLL: Duration = Duration::from_millis(50);
 
+/// The time after the first signal in which others mean the same. `timeout`, and other programs that pass a signal on,
+/// make two of one.
+const SAME_SIGNAL: Duration = Duration::from_secs(1);
+
 #[cfg(unix)]
 const SIGNALS: [i32; 3] = [SIGINT, SIGTERM, signal_hook::consts::SIGHUP];
 #[cfg(not(unix))]
@@ -34,22 +38,33 @@ impl Interrupt {
     pub(crate) fn install() -> Result<Self> {
         let cannot_handle = |e| Failure::io("cannot handle signals", &e);
         let interrupt = Self::default();
-        let again = Arc::new(AtomicBool::new(false));
+        let ends_at_once = Arc::new(AtomicBool::new(false));
         for signal in SIGNALS {
             let number =
                 usize::try_from(signal).map_err(|_| bug("the number of a signal is negative"))?;
-            // in this order: the first signal finds `again` unset and sets it
             signal_hook::flag::register_conditional_shutdown(
                 signal,
                 128 + signal,
-                Arc::clone(&again),
+                Arc::clone(&ends_at_once),
             )
-            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&again)))
             .and_then(|_| {
                 signal_hook::flag::register_usize(signal, Arc::clone(&interrupt.0), number)
             })
             .map_err(cannot_handle)?;
         }
+        // Handlers of signals cannot read a clock.
+        let number = Arc::clone(&interrupt.0);
+        let arm = move || {
+            while number.load(Ordering::Relaxed) == 0 {
+                thread::sleep(POLL);
+            }
+            thread::sleep(SAME_SIGNAL);
+            ends_at_once.store(true, Ordering::Relaxed);
+        };
+        let named = thread::Builder::new().name("rsm-signal".into());
+        named
+            .spawn(arm)
+            .map_err(|e| Failure::io("starting a thread", &e))?;
         // a file that may not grow further is an error that the write returns, not the end
         #[cfg(unix)]
         signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default())

@@ -345,6 +345,8 @@ fn interrupted_builds_and_dedups_leave_nothing() {
         let mut stdin = child.stdin.take().unwrap();
         stdin.write_all(distinct(0..300).as_bytes()).unwrap();
         wait_for_temporary_file(&folder);
+        // Programs that pass a signal on make two of one.
+        send("-INT", &child);
         send("-INT", &child);
         let ran = ran(child.wait_with_output().unwrap()).expect(130);
         drop(stdin);
@@ -405,6 +407,35 @@ fn signals_end_a_wait_for_a_pipe() {
 }
 
 /// Returns the lines of a queue from an offset on, with their offsets.
+#[test]
+fn later_signal_ends_what_does_not_answer() {
+    let folder = Folder::new();
+    // More than a pipe holds.
+    folder.write("c.jsonl", distinct(0..2_000));
+    let pipe = folder.path("pipe");
+    assert!(
+        Command::new("mkfifo")
+            .arg(&pipe)
+            .status()
+            .unwrap()
+            .success()
+    );
+    let mut child = folder.command("dedup c.jsonl -o pipe").spawn().unwrap();
+    let reader = std::fs::File::open(pipe).unwrap();
+    let is_running = |child: &mut Child| {
+        std::thread::sleep(Duration::from_millis(300));
+        child.try_wait().unwrap().is_none()
+    };
+    assert!(is_running(&mut child));
+    send("-INT", &child);
+    send("-INT", &child);
+    assert!(is_running(&mut child));
+    std::thread::sleep(Duration::from_millis(1_000));
+    send("-INT", &child);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    drop(reader);
+}
+
 fn messages(from: u64) -> String {
     let numbered = |at: u64| distinct(at..at + 1).replacen('{', &format!("{{\"offset\":{at},"), 1);
     (from..300).map(numbered).collect()
