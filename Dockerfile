@@ -16,7 +16,8 @@ RUN rm rust-toolchain.toml \
     && PATH="/zig/bin:$PATH" FEATURES=html,remote,sqlite,warc .ci/release archive "$target" \
     && mkdir -p /root-of-image/tmp /root-of-image/data \
     && chmod 1777 /root-of-image/tmp \
-    && cp dist/*-musl/resemblance LICENSE-MIT LICENSE-APACHE /root-of-image/
+    && cd dist/*-musl \
+    && cp resemblance LICENSE-MIT LICENSE-APACHE THIRD-PARTY /root-of-image/
 
 FROM scratch
 COPY --from=build /root-of-image /
