@@ -328,20 +328,12 @@ fn outputs_are_refused_before_anything_is_read() {
 fn unwritable_places_are_refused_and_leave_nothing() {
     use std::fs::{Permissions, set_permissions};
     use std::os::unix::fs::PermissionsExt;
-    use std::process::Command;
 
     for (verb, option, made, command) in &OUTPUTS {
         let folder = crowded();
         std::fs::create_dir(folder.path("locked")).unwrap();
         set_permissions(folder.path("locked"), Permissions::from_mode(0o555)).unwrap();
-        let pipe = folder.path("pipe");
-        assert!(
-            Command::new("mkfifo")
-                .arg(&pipe)
-                .status()
-                .unwrap()
-                .success()
-        );
+        folder.pipe("pipe");
         let mut places = vec!["file/new", "/proc/resemblance-new"];
         // The superuser may write there.
         if std::fs::write(folder.path("locked/probe"), "").is_err() {

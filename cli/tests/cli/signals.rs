@@ -381,8 +381,7 @@ fn signals_end_a_wait_for_a_pipe() {
     let folder = Folder::new();
     folder.write("c.jsonl", mixed());
     folder.run("build s.rsm c.jsonl").expect(0);
-    let made = Command::new("mkfifo").arg(folder.path("pipe")).status();
-    assert!(made.unwrap().success());
+    folder.pipe("pipe");
     for command in [
         "dedup c.jsonl -o pipe",
         "dedup c.jsonl --dry-run --report pipe",
@@ -412,14 +411,7 @@ fn later_signal_ends_what_does_not_answer() {
     let folder = Folder::new();
     // More than a pipe holds.
     folder.write("c.jsonl", distinct(0..2_000));
-    let pipe = folder.path("pipe");
-    assert!(
-        Command::new("mkfifo")
-            .arg(&pipe)
-            .status()
-            .unwrap()
-            .success()
-    );
+    let pipe = folder.pipe("pipe");
     let mut child = folder.command("dedup c.jsonl -o pipe").spawn().unwrap();
     let reader = std::fs::File::open(pipe).unwrap();
     let is_running = |child: &mut Child| {

@@ -117,6 +117,14 @@ impl Folder {
         self.0.path().join(name)
     }
 
+    /// Makes a named pipe.
+    pub fn pipe(&self, name: &str) -> PathBuf {
+        let path = self.path(name);
+        let made = Command::new("mkfifo").arg(&path).status();
+        assert!(made.unwrap().success());
+        path
+    }
+
     /// Returns a command that runs the tool with these arguments. Its tsv output has no header
     /// unless one is requested.
     pub fn command(&self, arguments: &(impl Arguments + ?Sized)) -> Command {
