@@ -125,6 +125,8 @@ impl Episode {
                 self.close();
                 let report = Store::repair(self.path(), &path).run().unwrap();
                 assert!(report.is_complete(), "{report:?}");
+                // A star depends on the order of changes, and is found again in that of the ids.
+                model.relink();
             }
         }
         let copy = options.open(&path).unwrap();

@@ -189,3 +189,40 @@ fn episode_covers_every_operation_with_cut_values() {
     ];
     every_step(&schema, &rebandings, 1);
 }
+
+/// A document is near the representatives of two stars, the older of which became one after the document had
+/// joined the other. Repair, which finds clusters again, lets it join the older.
+#[test]
+fn episode_with_a_star_that_repair_finds_otherwise() {
+    let schema = Schema::builder()
+        .text(Text::words(2))
+        .simhash(SimHash::bits64())
+        .expected_documents(1_000)
+        .seed(2)
+        .clusters(ClusterBounds::default().linkage(Linkage::Star));
+    let near = |family| Drawn::Near {
+        family,
+        values: 0,
+        bits: 0,
+        at: 0,
+    };
+    let one_by_one = |changes| Step::Transaction {
+        changes,
+        commit: true,
+        readers: 0,
+    };
+    let first = (1..4).map(|key| Change::Insert(key, near(0)));
+    let steps = [
+        one_by_one(vec![Change::Insert(0, near(1))]),
+        evict(Which::Keys(None)),
+        one_by_one(first.chain([Change::Append(near(0))]).collect()),
+        Step::Bulk {
+            documents: 86,
+            remove_every: 3,
+            together: false,
+            readers: 0,
+        },
+        Step::One(Change::Insert(4, near(0))),
+    ];
+    Episode::new(&schema.build().unwrap(), &Opened::sealing_after(1_000)).run(&steps);
+}
