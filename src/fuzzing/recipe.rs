@@ -85,7 +85,7 @@ pub fn recipe(data: &[u8]) {
     }
     stored(&schema, &sketcher, &signature);
     combined(&sketcher, &hashes, &signature);
-    weighted(&sketcher, input.rest);
+    weighted(&schema, &sketcher, input.rest);
 }
 
 fn text_recipe(input: &mut Input<'_>) -> Text {
@@ -273,7 +273,7 @@ fn combined(sketcher: &Sketcher, hashes: &[u64], signature: &Signature) {
 }
 
 /// Weights of any bits are refused or taken, in any order.
-fn weighted(sketcher: &Sketcher, bytes: &[u8]) {
+fn weighted(schema: &Schema, sketcher: &Sketcher, bytes: &[u8]) {
     let chunks = bytes.as_chunks::<8>().0.iter().take(16);
     let features: Vec<(u64, f64)> = chunks
         .enumerate()
@@ -290,7 +290,12 @@ fn weighted(sketcher: &Sketcher, bytes: &[u8]) {
         .collect();
     let made = sketcher.weighted_hashes(features.iter().copied());
     let backwards = sketcher.weighted_hashes(features.iter().rev().copied());
-    let is_valid = |weight: f64| (0.0..=65_536.0).contains(&weight);
+    // Fingerprints alone have weights of any sign.
+    let least = match schema.minhash() {
+        Some(_) => 0.0,
+        None => -65_536.0,
+    };
+    let is_valid = |weight: f64| (least..=65_536.0).contains(&weight);
     match (made, backwards) {
         (Ok(made), Ok(backwards)) => {
             assert!(features.iter().all(|(_, weight)| is_valid(*weight)));

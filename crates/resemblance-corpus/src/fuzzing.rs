@@ -95,6 +95,15 @@ fn compressed(
     let left = 6 + usize::from(cut) * (whole.len() - 6) / 256;
     whole.truncate(left);
     let (found, result) = read(name, &whole);
+    if let [
+        CorpusRecord {
+            problem: Some(_), ..
+        },
+    ] = found.as_slice()
+    {
+        // The part that is left begins like something other than text, which is reported.
+        return;
+    }
     assert!(
         result.is_err(),
         "{name}: {left} bytes were taken for a whole file"
