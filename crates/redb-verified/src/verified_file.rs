@@ -496,8 +496,8 @@ impl VerifiedFile {
         Ok(())
     }
 
-    /// Checks that this is the process that opened the file, before a read. Asking the system costs a tenth of a
-    /// read from its cache, and a read that a fork past the C library lets through changes nothing.
+    /// Checks, without a system call for each page, that this is the process that opened the file. A read changes
+    /// nothing, even after a fork that the C library does not know.
     fn check_home(&self) -> Result<()> {
         self.home.check().map_err(EngineError::for_redb)
     }
