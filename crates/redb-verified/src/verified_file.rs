@@ -502,8 +502,8 @@ impl VerifiedFile {
         self.home.check().map_err(EngineError::for_redb)
     }
 
-    /// Returns the file in the process that opened it. In any other process, the engine must not
-    /// touch the file, not even to close it: that would release locks that both processes share.
+    /// Returns the file, to change, lock or close it, in the process that opened it. In any other process, the engine
+    /// must do none of these: even closing would release locks that both processes share.
     fn at_home(&self) -> Result<&JournaledFile> {
         match self.home.is_current() {
             true => Ok(&self.file),

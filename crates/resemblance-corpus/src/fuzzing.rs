@@ -97,11 +97,14 @@ fn compressed(
     let (found, result) = read(name, &whole);
     if let [
         CorpusRecord {
-            problem: Some(_), ..
+            problem: Some(problem),
+            ..
         },
     ] = found.as_slice()
+        && !problem.is_unreadable
+        && result.is_ok()
     {
-        // The part that is left begins like something other than text, which is reported.
+        // What is left begins like something other than text. The whole file is reported as that, and not read.
         return;
     }
     assert!(
