@@ -79,8 +79,13 @@ pub(super) fn decode<T: DeserializeOwned>(
     name: &str,
     bytes: &[u8],
 ) -> Result<T> {
+    Ok(metadata::decode(name, encoded(table, key, bytes)?)?)
+}
+
+/// Returns the bytes of the structure in a row that [`encode`] has encoded.
+pub(super) fn encoded<'r>(table: &str, key: &[u8], bytes: &'r [u8]) -> Result<&'r [u8]> {
     match open(table, key, bytes)? {
-        [KIND, body @ ..] => Ok(metadata::decode(name, body)?),
+        [KIND, body @ ..] => Ok(body),
         found => {
             let detail = format!("found kind {:?}, expected {KIND}", found.first());
             Err(Error::corrupt(place(table, key), detail))

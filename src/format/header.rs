@@ -263,9 +263,19 @@ pub(crate) fn check_schema(schema: &Schema) -> Result<()> {
     })
 }
 
-/// Reads the weights of features.
+/// Reads the weights of features. A large corpus has more of them than [`decode_meta`] accepts.
 pub(crate) fn decode_weights(bytes: &[u8]) -> Result<DocumentFrequencies> {
-    let (documents, pairs) = decode_meta::<(u64, Vec<(u64, u64)>)>(WEIGHTS, bytes)?;
+    let body = checksum::encoded(META, WEIGHTS.as_bytes(), bytes)?;
+    let numbers = body.as_chunks().0.iter();
+    let mut numbers = numbers.map(|bytes| u64::from_le_bytes(*bytes));
+    let mut pairs = std::iter::from_fn(|| numbers.next().zip(numbers.next()));
+    let (documents, features) = pairs.next().unwrap_or_default();
+    let pairs: Vec<_> = pairs.collect();
+    // The first pair counts as well.
+    if features != pairs.len() as u64 || body.len() != 16 * (pairs.len() + 1) {
+        let detail = format!("found {} bytes of {features} features", body.len());
+        return Err(Error::corrupt("table meta, row weights", detail));
+    }
     Ok(DocumentFrequencies::from_pairs(documents, pairs)?)
 }
 

@@ -165,3 +165,26 @@ fn unweighted_signatures_refuse_weights() {
         refused(schema.with_weights(frequencies(&CORPUS)), "weights");
     }
 }
+
+/// A store with 1,048,576 features was written and could never be opened again.
+#[test]
+fn weights_of_any_number_of_features_are_read() {
+    let place = Place::new();
+    let path = place.store();
+    let features = 1 << 20;
+    let counts = (0..features).map(|hash: u64| (hash.wrapping_mul(0x9e37_79b9_7f4a_7c15), 1));
+    let weights = DocumentFrequencies::from_counts(features, counts).unwrap();
+    let schema = plain().with_weights(weights.clone()).unwrap();
+    let store = Store::create(&path, schema).unwrap();
+    store
+        .insert("a", &store.sketch_text("a b").unwrap())
+        .unwrap();
+    assert_eq!(store.close().unwrap(), Closed::File);
+    check_clean(&path);
+    let repaired = place.file("repaired.rsm");
+    Store::repair(&path, &repaired).run().unwrap();
+    for path in [path, repaired] {
+        let store = Store::open(path).unwrap();
+        assert_eq!(store.schema().weights(), Some(&weights));
+    }
+}
