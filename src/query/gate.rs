@@ -18,10 +18,10 @@ pub(crate) fn gated<T>(
 ) -> Result<T> {
     let gate = filter.map(Gate::new);
     let answer = ask(gate.as_ref());
-    if let Some(gate) = gate {
-        gate.outside.leave();
+    match gate {
+        Some(gate) => gate.outside.leave(answer),
+        None => answer,
     }
-    answer
 }
 
 /// Returns true for a document that a search leaves out although it has postings: one that was

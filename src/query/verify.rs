@@ -113,11 +113,16 @@ pub enum Earlier {
     OfBatch(usize),
 }
 
-/// Asks the caller while the engine is on the stack, where a panic counts as damage. A panic of the
-/// caller is held here until the engine has returned.
+/// Asks the caller while the engine is on the stack, where a panic counts as damage, and an error as
+/// one of this store. Both are held here until the engine has returned.
 #[derive(Default)]
 pub(crate) struct Outside {
-    panic: Mutex<Option<Box<dyn Any + Send>>>,
+    failure: Mutex<Option<CallerFailure>>,
+}
+
+enum CallerFailure {
+    Error(Error),
+    Panic(Box<dyn Any + Send>),
 }
 
 impl Outside {
@@ -127,23 +132,32 @@ impl Outside {
 
     /// Calls any closure of the caller, from any thread.
     pub(crate) fn call<T>(&self, caller: impl FnOnce() -> Result<T>) -> Result<T> {
-        catch_unwind(AssertUnwindSafe(caller)).unwrap_or_else(|panic| {
-            *self.panic.lock().ignore_poison() = Some(panic);
-            let reason = "a closure of the caller has panicked".into();
-            Err(Error::Closed { reason })
-        })
+        let failure = match catch_unwind(AssertUnwindSafe(caller)) {
+            Ok(Ok(answer)) => return Ok(answer),
+            Ok(Err(error)) => CallerFailure::Error(error),
+            Err(panic) => CallerFailure::Panic(panic),
+        };
+        let mut held = self.failure.lock().ignore_poison();
+        // A panic must not get lost behind the error of another thread.
+        if held.is_none() || matches!(failure, CallerFailure::Panic(_)) {
+            *held = Some(failure);
+        }
+        let reason = "a closure of the caller has failed".into();
+        Err(Error::Closed { reason })
     }
 
-    /// Lets the caller's panic continue.
-    pub(crate) fn leave(self) {
-        if let Some(panic) = self.panic.into_inner().ignore_poison() {
-            resume_unwind(panic);
+    /// Returns the answer of the engine, or the caller's error. Lets the caller's panic continue.
+    pub(crate) fn leave<T>(self, answer: Result<T>) -> Result<T> {
+        match self.failure.into_inner().ignore_poison() {
+            Some(CallerFailure::Panic(panic)) => resume_unwind(panic),
+            Some(CallerFailure::Error(error)) => Err(error),
+            None => answer,
         }
     }
 }
 
-/// Runs a search that asks a caller who verifies. A panic of the caller's closure continues
-/// afterwards, outside of the engine.
+/// Runs a search that asks a caller who verifies. An error or a panic of the caller's closure
+/// continues afterwards, outside of the engine.
 pub(super) fn asking<T>(
     verify: Option<&Verify<'_>>,
     search: impl FnOnce(Option<&Ask<'_>>) -> Result<T>,
@@ -152,8 +166,7 @@ pub(super) fn asking<T>(
     let ask =
         verify.map(|verify| |index, id, _: f64| outside.ask(|| verify(index, DocumentId::new(id))));
     let answer = search(ask.as_ref().map(|ask| ask as &Ask<'_>));
-    outside.leave();
-    answer
+    outside.leave(answer)
 }
 
 /// Returns the similarity, or an error if it is not a number from 0 to 1.

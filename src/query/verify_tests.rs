@@ -1,6 +1,7 @@
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use crate::engine::is_of_page;
 use crate::error::Error;
 use crate::query::bounds::Bounds;
 use crate::query::verify::Earlier;
@@ -110,4 +111,32 @@ fn wrong_verification_does_not_damage_the_store() {
     let found = found.verify(zero).run().unwrap();
     assert_eq!(found[0].similarity().map(f64::to_bits), Some(0));
     assert_eq!(store.snapshot().unwrap().len(), 1);
+}
+
+/// An error that looks like one of a damaged page closed the store that asked.
+#[test]
+fn error_of_a_closure_that_verifies_is_the_callers() {
+    let page = signature(&kinds()[0], &mut Random(1));
+    let store = store_of(&kinds()[0], 10, vec![page.clone(); 3]);
+    let snapshot = store.snapshot().unwrap();
+    let damaged = || Error::corrupt("page at byte 4096", "in a store of texts");
+    assert!(is_of_page(&damaged()));
+    let mut transaction = store.begin_write().unwrap();
+    let batch = [(Document::new("new"), &page)];
+    let insert = transaction.insert_many(&batch).if_new();
+    let errors = [
+        snapshot.query(&page).verify(|_| Err(damaged())).run().err(),
+        snapshot
+            .nearest(&page, 1)
+            .verify(|_| Err(damaged()))
+            .run()
+            .err(),
+        insert.verify(|_, _| Err(damaged())).run().err(),
+    ];
+    for error in errors {
+        assert_eq!(error.unwrap().to_string(), damaged().to_string());
+    }
+    drop(transaction);
+    store.insert("new", &page).unwrap();
+    assert_eq!(snapshot.query(&page).run().unwrap().len(), 3);
 }

@@ -188,8 +188,7 @@ impl<'a> InsertMany<'a, Novelty> {
         let ask = |index, earlier, floor| outside.ask(|| verify(index, earlier, floor));
         let arbiter = Arbiter::Caller(&ask);
         let novelties = self.transaction.insert_new(self.documents, arbiter);
-        outside.leave();
-        novelties
+        outside.leave(novelties)
     }
 }
 
