@@ -75,6 +75,8 @@ struct QueueState<C, A> {
     is_led: bool,
     /// Bytes of the waiting requests.
     size_bytes: usize,
+    /// Bytes of the largest request that did not fit since a leader last took requests.
+    refused_bytes: usize,
     /// Number of threads that called at about the same time lately.
     expected_threads: usize,
     /// Number of waiting requests at which the leader is woken.
@@ -104,6 +106,7 @@ impl<C, A> Default for QueueState<C, A> {
             waiting: VecDeque::new(),
             is_led: false,
             size_bytes: 0,
+            refused_bytes: 0,
             expected_threads: 0,
             wake_at: usize::MAX,
             started: None,
@@ -165,6 +168,7 @@ impl<C, A> CommitQueue<C, A> {
         // A request that exceeds the limit by itself may enter when nothing waits; otherwise it
         // never could.
         if is_full && !state.waiting.is_empty() {
+            state.refused_bytes = state.refused_bytes.max(size_bytes);
             return None;
         }
         let handed_over = match std::mem::replace(&mut state.is_led, true) {
@@ -175,10 +179,12 @@ impl<C, A> CommitQueue<C, A> {
         Some((self.push(state, request, size_bytes, false), handed_over))
     }
 
-    /// Waits, as a future does, until waiting requests have fewer than `max_bytes`.
+    /// Waits, as a future does, until waiting requests have fewer than `max_bytes` and leave room for one
+    /// that was refused.
     pub(super) fn poll_room(&self, context: &Context<'_>, max_bytes: usize) -> Poll<()> {
         let mut state = self.lock();
-        if state.waiting.is_empty() || state.size_bytes < max_bytes {
+        let wanted_bytes = state.refused_bytes.max(1);
+        if state.waiting.is_empty() || state.size_bytes + wanted_bytes <= max_bytes {
             return Poll::Ready(());
         }
         if !state.wakers.iter().any(|w| w.will_wake(context.waker())) {
@@ -238,6 +244,7 @@ impl<C, A> CommitQueue<C, A> {
         }
         debug_assert!(size_bytes <= state.size_bytes);
         state.size_bytes -= size_bytes;
+        state.refused_bytes = 0;
         let threads = followers.iter().filter(|follower| follower.has_thread);
         state.expected_threads = own + threads.count();
         let wakers = std::mem::take(&mut state.wakers);
@@ -406,6 +413,20 @@ mod tests {
         assert!(group.submit(1, 6, 10).is_some());
         assert!(group.submit(2, 4, 10).is_some());
         assert!(group.submit(3, 1, 10).is_none());
+    }
+
+    /// A task that was refused was woken for room in which its request did not fit, at once and again.
+    #[test]
+    fn commit_queue_waits_for_room_for_what_it_refused() {
+        let group = CommitQueue::<u32, u32>::default();
+        let context = Context::from_waker(Waker::noop());
+        assert!(group.try_lead());
+        assert!(group.submit(1, 6, 10).is_some());
+        assert!(group.poll_room(&context, 10).is_ready());
+        assert!(group.submit(2, 5, 10).is_none());
+        assert!(group.poll_room(&context, 10).is_pending());
+        assert_eq!(group.gather(0, LIMITS).len(), 1);
+        assert!(group.poll_room(&context, 10).is_ready());
     }
 
     /// Counts how often a task is woken.
