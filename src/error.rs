@@ -363,9 +363,22 @@ impl Error {
             Self::UntriedEngine { detail } => Self::UntriedEngine {
                 detail: detail.clone(),
             },
+            Self::InvalidParameter {
+                parameter,
+                found,
+                expected,
+            } => Self::invalid(parameter, found, expected.clone()),
+            Self::Locked { path, holder } => Self::Locked {
+                path: path.clone(),
+                holder: holder.clone(),
+            },
+            Self::OtherProtocol { path } => Self::OtherProtocol { path: path.clone() },
+            Self::LocksUnsupported { path } => Self::LocksUnsupported { path: path.clone() },
+            Self::NeedsRecovery { path } => Self::NeedsRecovery { path: path.clone() },
             Self::ReadOnly => Self::ReadOnly,
             Self::Busy => Self::Busy,
             Self::Forked => Self::Forked,
+            Self::Storage(source) => Self::Storage(source.to_string().into()),
             other => Self::Storage(other.to_string().into()),
         }
     }

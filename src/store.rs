@@ -543,7 +543,9 @@ impl Store {
         WriteTransaction::begin(self.store())
     }
 
-    /// Begins a write transaction if none is open.
+    /// Begins a write transaction if this process has none open. With
+    /// [shared writers](StoreOptions::shared_writers) it waits for other processes, as
+    /// [`begin_write`](Self::begin_write) does.
     ///
     /// # Errors
     ///

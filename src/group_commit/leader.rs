@@ -105,7 +105,7 @@ impl GroupCommitHandle {
     pub(crate) fn close(self) -> Result<Closed> {
         self.store().context.health.check_home()?;
         let flushed = match self.store().writable {
-            true => self.commit(WriteRequest::Flush)?.done(),
+            true => self.commit(WriteRequest::Flush).and_then(WriteReply::done),
             false => Ok(()),
         };
         let Self { group, last } = self;

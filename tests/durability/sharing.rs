@@ -8,7 +8,8 @@ use crate::common::killing::{Running, kills, store_of};
 use crate::common::small::{schema, signature};
 use crate::common::{Place, Random, check_clean};
 use resemblance::{
-    Document, Error, EvictPolicy, Record, Result, Snapshot, Store, StoreOptions, WriteTransaction,
+    Closed, Document, Error, EvictPolicy, Record, Result, Snapshot, Store, StoreOptions,
+    WriteTransaction,
 };
 
 const WRITER: &str = "sharing::writer_in_a_child";
@@ -468,7 +469,8 @@ fn second_writer_waits_and_then_names_the_first() {
     let waiting = std::thread::spawn({
         let path = path.clone();
         move || {
-            options()
+            let patient = options().wait(Duration::MAX);
+            patient
                 .open(path)
                 .map(|store| store.snapshot().unwrap().len())
         }
@@ -493,6 +495,33 @@ fn a_locked_store_is_named_as_it_was_created() {
     assert_eq!(locked, path);
     drop(turn);
     store.insert("a", &signature(1)).unwrap();
+}
+
+/// Each call of a group once waited for all calls before it as well, and closing waited for a turn.
+#[test]
+fn calls_of_a_group_wait_for_a_turn_together() {
+    let place = Place::new();
+    let path = place.store();
+    let options = options().shared_writers(true);
+    let store = options.clone().create(&path, schema()).unwrap();
+    let wait = Duration::from_millis(400);
+    let other = options.wait(wait).open(&path).unwrap();
+    let turn = store.begin_write().unwrap();
+    let start = Instant::now();
+    std::thread::scope(|scope| {
+        for number in 0..16 {
+            let other = &other;
+            scope.spawn(move || {
+                let refused = other.insert(number.to_string(), &signature(number));
+                assert!(matches!(refused, Err(Error::Locked { .. })), "{refused:?}");
+            });
+        }
+    });
+    // One group fails while the others gather for the next. One by one they would take 16 times as long.
+    assert!(start.elapsed() < 12 * wait);
+    other.flush().unwrap();
+    assert_eq!(other.close().unwrap(), Closed::File);
+    turn.commit().unwrap();
 }
 
 #[test]

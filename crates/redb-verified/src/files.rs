@@ -181,18 +181,18 @@ impl FileOptions {
         &self,
         mut attempt: impl FnMut() -> std::result::Result<T, EngineError>,
     ) -> std::result::Result<T, EngineError> {
-        let deadline = Instant::now() + self.wait;
+        let began = Instant::now();
         let mut pause = Duration::from_millis(1);
         loop {
             match attempt() {
-                Err(EngineError::Locked { .. }) if Instant::now() < deadline => {}
+                Err(EngineError::Locked { .. }) if began.elapsed() < self.wait => {}
                 Err(EngineError::Locked { path, holder }) => {
                     let holder = find_holder(&path).unwrap_or(holder);
                     return Err(EngineError::Locked { path, holder });
                 }
                 outcome => return outcome,
             }
-            sleep(pause.min(deadline.saturating_duration_since(Instant::now())));
+            sleep(pause.min(self.wait.saturating_sub(began.elapsed())));
             pause = (pause * 2).min(Duration::from_millis(20));
         }
     }
