@@ -173,6 +173,14 @@ pub(crate) struct StagedFile {
     permissions: Permissions,
 }
 
+/// A file that is on the disk as a whole and gets its name when all other outputs are, too.
+#[must_use = "without a name it is removed"]
+pub(crate) struct CompleteFile {
+    path: PathBuf,
+    /// The temporary name, and whether the file may replace another. Standard output and devices have neither.
+    named: Option<(TempPath, bool)>,
+}
+
 /// An output file under a temporary name, standard output, or a device.
 pub(crate) struct Destination {
     /// The name in messages, and the name that a staged file gets.
@@ -290,18 +298,34 @@ impl Destination {
 
     /// Completes the file and gives it its name.
     pub(crate) fn finish(self) -> Result<()> {
+        self.complete()?.give_name()
+    }
+
+    /// Completes the file, which has no name yet: other outputs may still fail.
+    pub(crate) fn complete(self) -> Result<CompleteFile> {
         let path = self.path;
         let flushed = self.writer.finish().and_then(|mut inner| inner.flush());
         flushed.map_err(|e| failed(&path, &e))?;
-        let Some(staged) = self.staged else {
-            return Ok(());
+        let named = match self.staged {
+            Some(staged) => {
+                let permitted = staged.file.set_permissions(staged.permissions);
+                permitted
+                    .and_then(|()| staged.file.sync_all())
+                    .map_err(|e| cannot_write(&path, &e))?;
+                Some((staged.path, staged.overwrites))
+            }
+            None => None,
         };
-        let permitted = staged.file.set_permissions(staged.permissions);
-        permitted
-            .and_then(|()| staged.file.sync_all())
-            .map_err(|e| cannot_write(&path, &e))?;
-        give_name(staged.path, &path, staged.overwrites)?;
-        guard::complete_output(&path);
+        Ok(CompleteFile { path, named })
+    }
+}
+
+impl CompleteFile {
+    pub(crate) fn give_name(self) -> Result<()> {
+        if let Some((staged, overwrites)) = self.named {
+            give_name(staged, &self.path, overwrites)?;
+            guard::complete_output(&self.path);
+        }
         Ok(())
     }
 }

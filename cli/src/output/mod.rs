@@ -22,7 +22,7 @@ mod value;
 
 pub(crate) use colour::{ColourChoice, has_colour};
 pub(crate) use destination::{
-    Destination, make_folder, may_be_folder, must_be_free, must_be_new, open_folder,
+    CompleteFile, Destination, make_folder, may_be_folder, must_be_free, must_be_new, open_folder,
     scratch_builder, sync_folder,
 };
 pub(crate) use drawing::write_chart;

@@ -12,7 +12,7 @@ use parquet::basic::Compression;
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 
-use super::destination::{self, Destination};
+use super::destination::{self, CompleteFile, Destination};
 use super::escape;
 use super::value::{Column, ColumnKind, Value};
 use crate::failure::{Failure, Result};
@@ -139,10 +139,10 @@ impl ParquetRows {
     }
 
     /// Completes the file.
-    pub(super) fn finish(mut self) -> Result<()> {
+    pub(super) fn complete(mut self) -> Result<CompleteFile> {
         self.write()?;
         let output = self.writer.into_inner();
-        output.map_err(|e| failed(&self.path, e))?.finish()
+        output.map_err(|e| failed(&self.path, e))?.complete()
     }
 }
 

@@ -5,6 +5,7 @@ use std::path::Path;
 use resemblance::{Match, Schema};
 use resemblance_corpus::dedup::{ComparedCandidate, DropRule, FeatureShares};
 
+use super::destination::CompleteFile;
 use super::results::{Layout, Results};
 use super::value::{Column, ColumnKind, Value, nearness_columns};
 use crate::failure::Result;
@@ -167,8 +168,8 @@ impl RejectedReport {
         ])
     }
 
-    pub(crate) fn finish(self) -> Result<()> {
-        self.results.finish()
+    pub(crate) fn complete(self) -> Result<CompleteFile> {
+        self.results.complete()
     }
 }
 
@@ -219,7 +220,7 @@ impl DropReport {
         ])
     }
 
-    pub(crate) fn finish(self) -> Result<()> {
-        self.results.finish()
+    pub(crate) fn complete(self) -> Result<CompleteFile> {
+        self.results.complete()
     }
 }

@@ -9,7 +9,7 @@ use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyl
 use clap::ValueEnum;
 
 use super::colour::{has_colour, painted_table};
-use super::destination::Destination;
+use super::destination::{CompleteFile, Destination};
 use super::escape;
 #[cfg(feature = "tables")]
 use super::parquet_rows::ParquetRows;
@@ -308,16 +308,21 @@ impl Results {
     }
 
     /// Writes what is still held back.
-    pub(crate) fn finish(mut self) -> Result<()> {
+    pub(crate) fn finish(self) -> Result<()> {
+        self.complete()?.give_name()
+    }
+
+    /// Writes what is still held back into a file that has no name yet.
+    pub(crate) fn complete(mut self) -> Result<CompleteFile> {
         self.write_table()?;
         if self.format == Format::Json {
             self.line = if self.has_rows { "\n]\n" } else { "[]\n" }.into();
             self.write_line()?;
         }
         match self.out {
-            ResultsOutput::Lines(output) => output.finish(),
+            ResultsOutput::Lines(output) => output.complete(),
             #[cfg(feature = "tables")]
-            ResultsOutput::Parquet(parquet) => parquet.finish(),
+            ResultsOutput::Parquet(parquet) => parquet.complete(),
         }
     }
 

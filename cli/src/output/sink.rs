@@ -17,8 +17,7 @@ use resemblance_corpus::{
 use resemblance_corpus::{TableError, TableWriter};
 use tempfile::{TempDir, TempPath};
 
-use super::destination::Destination;
-use super::destination::{self, cannot_write, failed};
+use super::destination::{self, CompleteFile, Destination, cannot_write, failed};
 use super::guard;
 use super::target::OutputTarget;
 use crate::failure::{Failure, Result};
@@ -166,19 +165,38 @@ impl Sink {
         file.table(read, self.added.as_ref(), is_kept)
     }
 
-    /// Renames what was written to its final name. Returns messages about files that were removed
-    /// for it, and about records without a page.
-    pub(crate) fn finish(self, corpus: &Corpus, records: &CorpusRecords) -> Result<Vec<String>> {
+    /// Completes what was written, which has no name yet.
+    pub(crate) fn complete(self, corpus: &Corpus, records: &CorpusRecords) -> Result<CompleteSink> {
         let sources = corpus.sources.len();
         let header = |source| header(corpus, records, self.added.as_deref(), source);
-        match self.files {
+        Ok(match self.files {
             SinkFiles::One(mut one) => {
                 one.begin_up_to(sources.saturating_sub(1), header)?;
-                one.file.finish()?;
-                Ok(Vec::new())
+                CompleteSink::File(one.file.complete()?)
             }
             SinkFiles::Folder(mut folder) => {
                 folder.open_up_to(sources, corpus, records, header)?;
+                folder.close()?;
+                CompleteSink::Folder(folder)
+            }
+        })
+    }
+}
+
+/// An output that is complete and gets its name when all others are, too.
+#[must_use = "without a name it is removed"]
+pub(crate) enum CompleteSink {
+    File(CompleteFile),
+    Folder(OutputFolder),
+}
+
+impl CompleteSink {
+    /// Renames what was written to its final name. Returns messages about files that were removed
+    /// for it, and about records without a page.
+    pub(crate) fn give_name(self) -> Result<Vec<String>> {
+        match self {
+            Self::File(file) => file.give_name().map(|()| Vec::new()),
+            Self::Folder(folder) => {
                 let mut notes = archive_notes(folder.archive.counts);
                 notes.extend(folder.finish()?);
                 Ok(notes)
@@ -224,7 +242,7 @@ impl OneOutput {
 }
 
 /// A folder of output files, written elsewhere and moved into place at the end.
-struct OutputFolder {
+pub(crate) struct OutputFolder {
     target: PathBuf,
     /// True if pages of WARC files are written as rows.
     are_rows: bool,
@@ -339,7 +357,7 @@ impl OutputFolder {
             self.copy_archive(ArchiveCopy::end_file)?;
         }
         match self.current.take() {
-            Some(destination) => destination.finish(),
+            Some(file) => file.complete()?.give_name(),
             None => Ok(()),
         }
     }
@@ -353,8 +371,7 @@ impl OutputFolder {
         Ok(removed)
     }
 
-    fn give_names(mut self) -> Result<Option<String>> {
-        self.close()?;
+    fn give_names(self) -> Result<Option<String>> {
         if !self.target.exists() && !self.written.is_empty() {
             let named = std::fs::rename(self.root(), &self.target);
             return match named {
@@ -580,15 +597,15 @@ impl OutputFile {
         table.copy(source, numbers, is_kept).map_err(failure)
     }
 
-    /// Completes the file and gives it its name.
-    pub(super) fn finish(self) -> Result<()> {
+    /// Completes the file, which has no name yet.
+    pub(super) fn complete(self) -> Result<CompleteFile> {
         #[cfg(feature = "tables")]
         if let Some(table) = self.table {
             let finished = table.finish().map_err(|e| failed(&self.path, &e))?;
-            return finished.finish();
+            return finished.complete();
         }
         match self.lines {
-            Some(lines) => lines.finish(),
+            Some(lines) => lines.complete(),
             None => Err(bug("an output has no file").into()),
         }
     }

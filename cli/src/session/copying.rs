@@ -18,7 +18,7 @@ use super::documents::CorpusDocuments;
 use super::positions::BitList;
 use super::tally::DocumentTally;
 use crate::failure::{Failure, Result};
-use crate::output::{ProgressDisplay, Sink};
+use crate::output::{CompleteFile, ProgressDisplay, Sink};
 
 /// Copies standard input, and whatever else can be read only once, to temporary files.
 pub(crate) fn spool_sources(context: &Context, corpus: &mut Corpus) -> Result<()> {
@@ -99,15 +99,18 @@ impl Revisits {
     }
 }
 
-/// Reads the corpus again, and writes to each output its records.
+/// Reads the corpus again, and writes to each output its records. All get their names once all are
+/// complete: the outputs in their order, and `others`, which may be in a folder of an output.
 pub(crate) fn copy_records(
     context: &Context,
     corpus: &Arc<Corpus>,
     totals: ReadTotals,
     mut outputs: Vec<CopiedRecords>,
+    others: Vec<CompleteFile>,
 ) -> Result<()> {
+    let name_others = || others.into_iter().try_for_each(CompleteFile::give_name);
     if outputs.is_empty() {
-        return Ok(());
+        return name_others();
     }
     let bytes_read = Arc::new(AtomicU64::new(0));
     let mut records =
@@ -162,12 +165,15 @@ pub(crate) fn copy_records(
     progress.clear();
     // Decisions are by the number of a record: of other records they would keep the wrong ones.
     must_be_same(totals, records.totals())?;
+    let mut complete = Vec::new();
     for output in outputs {
-        for note in output.sink.finish(corpus, &records)? {
-            context.note(note);
-        }
+        complete.push(output.sink.complete(corpus, &records)?);
     }
-    Ok(())
+    for output in complete {
+        let notes = output.give_name()?;
+        notes.iter().for_each(|note| context.note(note));
+    }
+    name_others()
 }
 
 /// An error unless two readings saw the same.

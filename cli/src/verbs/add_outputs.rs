@@ -7,7 +7,7 @@ use clap::Args;
 use resemblance::Schema;
 use resemblance_corpus::{Corpus, CorpusSource, ReadTotals, SourceKind};
 
-use super::dedup::{DedupFiles, DedupPaths};
+use super::dedup::{DecidedBits, DedupFiles, DedupPaths};
 use crate::failure::{Failure, Result};
 use crate::options::CorpusOptions;
 use crate::output::{DropReport, OutputTarget, Sink, Survivor, must_be_free};
@@ -204,12 +204,13 @@ impl AdditionFiles {
         corpus: &Arc<Corpus>,
         totals: ReadTotals,
     ) -> Result<()> {
-        let (added, left_out) = (self.added, self.left_out);
-        self.sinks
-            .write(context, corpus, totals, added, left_out, None)?;
-        match self.report {
-            Some(report) => report.finish(),
-            None => Ok(()),
-        }
+        let report = self.report.map(DropReport::complete).transpose()?;
+        let decided = DecidedBits {
+            kept: self.added,
+            dropped: self.left_out,
+            columns: None,
+            reports: report.into_iter().collect(),
+        };
+        self.sinks.write(context, corpus, totals, decided)
     }
 }

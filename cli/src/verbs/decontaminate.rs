@@ -16,8 +16,8 @@ use super::contain::must_have_passages;
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::{CorpusOptions, PassageOptions, parse_part};
 use crate::output::{
-    Column, Format, GroupedNumber, Layout, OutputTarget, Results, Sink, Value, longest_run,
-    passage_positions,
+    Column, CompleteFile, Format, GroupedNumber, Layout, OutputTarget, Results, Sink, Value,
+    longest_run, passage_positions,
 };
 use crate::session::{
     BitList, Context, CopiedRecords, CorpusDocuments, DocumentTally, KnownTexts, ScratchStore,
@@ -182,13 +182,18 @@ pub(crate) fn decontaminate(
         are_trimmed: false,
         revisits: None,
     };
-    copy_records(context, &shared_corpus, compared.totals, vec![kept])?;
-    if let Some(report) = report {
-        report.finish()?;
-    }
-    if let Some(items) = items {
-        tests.write(items)?;
-    }
+    let reports = [
+        report.map(Results::complete),
+        items.map(|items| tests.write(items)),
+    ];
+    let reports: Result<Vec<_>> = reports.into_iter().flatten().collect();
+    copy_records(
+        context,
+        &shared_corpus,
+        compared.totals,
+        vec![kept],
+        reports?,
+    )?;
     if compared.capped > 0 {
         context.note(format!(
             "--max-frequency ignored hashes of {} documents: kept ones may share passages with tests",
@@ -511,7 +516,7 @@ impl Tests {
     }
 
     /// Writes the documents that were found or are too short.
-    fn write(&self, mut results: Results) -> Result<()> {
+    fn write(&self, mut results: Results) -> Result<CompleteFile> {
         for item in self.items.values() {
             let outcome = match (item.documents, item.is_short) {
                 (0, false) => continue,
@@ -525,7 +530,7 @@ impl Tests {
                 Value::Count(item.documents),
             ])?;
         }
-        results.finish()
+        results.complete()
     }
 
     /// Prints how many documents of each test set were found, and decides on the exit code.

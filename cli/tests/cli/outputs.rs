@@ -362,6 +362,32 @@ fn unwritable_places_are_refused_and_leave_nothing() {
     }
 }
 
+/// An output that fails when it is complete fails before any other gets its name, or the corpus is replaced.
+#[cfg(target_os = "linux")]
+#[test]
+fn full_disks_leave_the_corpus_and_no_output() {
+    for command in [
+        "dedup c.jsonl --in-place --dropped /dev/full",
+        "dedup c.jsonl --in-place --report /dev/full",
+        "dedup c.jsonl --in-place --annotate /dev/full",
+        "dedup c.jsonl --in-place --review /dev/full",
+        "dedup c.jsonl -o kept.jsonl --rejected /dev/full",
+        "dedup c.jsonl -o kept.jsonl --report /dev/full",
+        "dedup c.jsonl -o kept --report out.tsv --dropped /dev/full",
+        "decontaminate c.jsonl --against t.jsonl -o kept.jsonl --items /dev/full",
+    ] {
+        let folder = crowded();
+        let before = named_files(&folder);
+        let words: Vec<&str> = command.split(' ').collect();
+        folder.run(&words).expect(4).says(&["no space left"]);
+        assert!(
+            named_files(&folder) == before,
+            "{command}: {:?}",
+            folder.names()
+        );
+    }
+}
+
 /// The names of all files, and the contents of those other than pipes and the store that a verb opens to write.
 #[cfg(target_os = "linux")]
 fn named_files(folder: &Folder) -> BTreeMap<String, Option<Vec<u8>>> {

@@ -14,8 +14,8 @@ use resemblance_corpus::dedup::TextPart;
 pub(crate) use self::arguments::DedupArguments;
 pub(in crate::verbs) use self::arguments::{DedupBasis, DedupChoices, DedupPaths};
 pub(in crate::verbs) use self::decide::{DecidedRecord, decide};
-pub(in crate::verbs) use self::write::DedupFiles;
 use self::write::DedupOutputs;
+pub(in crate::verbs) use self::write::{DecidedBits, DedupFiles};
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::{KeepRule, PolicyName};
 use crate::session::{
@@ -125,10 +125,13 @@ fn write_trimmed(
     let (tally, totals) = (trimmed.tally, trimmed.totals);
     context.note(totals);
     let corpus = Arc::new(trimmed.corpus);
-    let (kept, emptied) = (trimmed.kept, trimmed.emptied);
-    outputs
-        .sinks
-        .write(context, &corpus, totals, kept, emptied, None)?;
+    let decided = DecidedBits {
+        kept: trimmed.kept,
+        dropped: trimmed.emptied,
+        columns: None,
+        reports: Vec::new(),
+    };
+    outputs.sinks.write(context, &corpus, totals, decided)?;
     context.counts(tally.summary("kept", totals));
     Ok(Outcome::Done)
 }

@@ -13,7 +13,9 @@ use super::decide::{DecidedDocuments, DecidedRecord};
 use super::review::ReviewReport;
 use crate::failure::{Failure, Result};
 use crate::options::similarity_name;
-use crate::output::{DropReport, OutputTarget, RejectedReport, Sink, SurvivorPlace, guard};
+use crate::output::{
+    CompleteFile, DropReport, OutputTarget, RejectedReport, Results, Sink, SurvivorPlace, guard,
+};
 #[cfg(feature = "sqlite")]
 use crate::session::corpus_changed;
 use crate::session::{BitList, Context, CopiedRecords, Revisits, copy_records};
@@ -145,23 +147,18 @@ impl DedupOutputs {
         if let Some(survivors) = self.replaced {
             sinks.revisits = Some(Revisits::read(context, corpus, totals, survivors)?);
         }
-        sinks.write(
-            context,
-            corpus,
-            totals,
-            decided.kept,
-            decided.dropped,
+        let reports = [
+            self.report.map(DropReport::complete),
+            self.rejected.map(RejectedReport::complete),
+            review.map(Results::complete),
+        ];
+        let copied = DecidedBits {
+            kept: decided.kept,
+            dropped: decided.dropped,
             columns,
-        )?;
-        if let Some(report) = self.report {
-            report.finish()?;
-        }
-        if let Some(rejected) = self.rejected {
-            rejected.finish()?;
-        }
-        if let Some(review) = review {
-            review.finish()?;
-        }
+            reports: reports.into_iter().flatten().collect::<Result<_>>()?,
+        };
+        sinks.write(context, corpus, totals, copied)?;
         context.counts(tally.summary("kept", totals));
         if let Some((share, sampled)) = self.sampled {
             let (read, documents) = (tally.read, totals.records);
@@ -332,6 +329,16 @@ impl DedupFiles<OutputTarget> {
     }
 }
 
+/// What is written of the decisions.
+pub(in crate::verbs) struct DecidedBits {
+    pub(in crate::verbs) kept: BitList,
+    pub(in crate::verbs) dropped: BitList,
+    /// The columns of annotated documents.
+    pub(in crate::verbs) columns: Option<Vec<AddedColumn>>,
+    /// The reports, which get their names with the documents.
+    pub(in crate::verbs) reports: Vec<CompleteFile>,
+}
+
 impl DedupFiles<Sink> {
     /// Writes the kept documents, the dropped ones as they are in the input, and both with more
     /// columns.
@@ -340,10 +347,14 @@ impl DedupFiles<Sink> {
         context: &Context,
         corpus: &Arc<Corpus>,
         totals: ReadTotals,
-        kept: BitList,
-        dropped: BitList,
-        columns: Option<Vec<AddedColumn>>,
+        decided: DecidedBits,
     ) -> Result<()> {
+        let DecidedBits {
+            kept,
+            dropped,
+            columns,
+            reports,
+        } = decided;
         let mut outputs = Vec::new();
         let mut add = |sink: Option<Sink>, wanted, are_trimmed, revisits| {
             outputs.extend(sink.map(|sink| CopiedRecords {
@@ -358,9 +369,10 @@ impl DedupFiles<Sink> {
             .zip(columns)
             .map(|(sink, columns)| sink.with_columns(columns));
         add(annotated, kept.or(&dropped), false, None);
-        add(self.kept, kept, true, self.revisits);
         add(self.dropped, dropped, false, None);
-        copy_records(context, corpus, totals, outputs)
+        // The kept ones may replace the corpus, which the others are a part of.
+        add(self.kept, kept, true, self.revisits);
+        copy_records(context, corpus, totals, outputs, reports)
     }
 }
 
