@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use pyo3::prelude::*;
 use resemblance::{Document, DocumentId, Error, Signature, WriteTransaction};
@@ -22,6 +23,9 @@ use crate::waiting::{Home, Passage, released};
 #[pyclass(frozen, module = "resemblance")]
 pub(crate) struct Transaction {
     open: Arc<Lease<OpenTransaction>>,
+    /// True after `commit` or `rollback`. Otherwise a transaction that is not open lost its changes
+    /// because the store was closed.
+    is_ended: AtomicBool,
     schema: Py<Schema>,
     home: Home,
 }
@@ -312,6 +316,7 @@ impl Transaction {
         };
         Self {
             open: Lease::new(file, open),
+            is_ended: AtomicBool::new(false),
             schema,
             home: Home::here(),
         }
@@ -329,7 +334,9 @@ impl Transaction {
 
     fn take(&self, py: Python<'_>) -> PyResult<OpenTransaction> {
         self.home.check(py)?;
-        released(py, || self.open.take())
+        let open = released(py, || self.open.take())?;
+        self.is_ended.store(true, Ordering::Relaxed);
+        Ok(open)
     }
 }
 
@@ -442,7 +449,7 @@ impl Transaction {
         slf
     }
 
-    /// Commits, or rolls back after an exception.
+    /// Commits unless the transaction has ended, or rolls back after an exception.
     fn __exit__(
         &self,
         py: Python<'_>,
@@ -451,10 +458,10 @@ impl Transaction {
         _traceback: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<bool> {
         self.home.check(py)?;
-        let is_open = py.detach(|| self.open.is_open());
-        if is_open && kind.is_some() {
-            self.rollback(py)?;
-        } else if is_open {
+        if kind.is_some() {
+            // If the store was closed, that rolled back, and the exception of the block counts.
+            py.detach(|| drop(self.open.take()));
+        } else if !self.is_ended.load(Ordering::Relaxed) {
             self.commit(py)?;
         }
         Ok(false)

@@ -286,6 +286,31 @@ def test_transactions(store: rs.Store, path: Path) -> None:
         assert list(again) == ["a", "f"]
 
 
+@pytest.mark.parametrize("is_of_thread", [False, True])
+def test_a_block_whose_store_was_closed_raises(store: rs.Store, path: Path, is_of_thread: bool) -> None:
+    with pytest.raises(rs.ClosedError, match="Transaction, or its store"), store.transaction() as transaction:
+        transaction.insert("a", TEXT)
+        if is_of_thread:
+            closing = threading.Thread(target=store.close)
+            closing.start()
+            closing.join()
+        else:
+            store.close()
+    with rs.Store.open(path) as again:
+        assert list(again) == []
+        with again.transaction() as transaction:
+            transaction.insert("b", TEXT)
+            transaction.commit()
+        with again.transaction() as transaction:
+            transaction.insert("c", TEXT)
+            transaction.rollback()
+        with pytest.raises(ZeroDivisionError), again.transaction():
+            again.close()
+            raise ZeroDivisionError
+    with rs.Store.open(path) as again:
+        assert list(again) == ["b"]
+
+
 def test_a_transaction_lets_others_wait(store: rs.Store) -> None:
     done: list[str] = []
 

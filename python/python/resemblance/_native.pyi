@@ -806,8 +806,8 @@ class Store(_Reads, _Writes):
 
 @final
 class Transaction(_Writes):
-    """Changes that become visible and durable together. A `with` block commits at its end, and rolls
-    back after an exception.
+    """Changes that become visible and durable together. A `with` block commits at its end, which raises
+    `ClosedError` if the store was closed meanwhile, and rolls back after an exception.
     """
 
     @overload
