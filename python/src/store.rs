@@ -396,8 +396,10 @@ impl Store {
     ///
     /// Pass one of three parameters. `older_than` removes documents with a smaller stamp.
     /// `keep_newest` removes all but that number of documents with the greatest stamps. `matching`
-    /// is a callable that receives a `StoredDocument` and returns true to remove it. `dry_run` only
-    /// counts the documents.
+    /// is a callable that receives a `StoredDocument` and returns true to remove it. It is called
+    /// again for each document that it selected, just before that is removed, and the second answer
+    /// counts. An exception that it raises ends the call: documents removed before are not restored,
+    /// and no other is removed. `dry_run` only counts the documents, and asks once for each.
     #[pyo3(signature = (*, older_than=None, keep_newest=None, matching=None, dry_run=false,
         progress=None))]
     fn evict<'py>(
@@ -420,6 +422,10 @@ impl Store {
                 (None, None, Some(callable)) => {
                     let stop = link.stop.clone();
                     EvictPolicy::matching(move |document| {
+                        // After an exception the rest of the batch must stay.
+                        if stop.is_set() {
+                            return false;
+                        }
                         let judged = Python::attach(|py| judge(py, &callable, document));
                         judged.unwrap_or_else(|error| {
                             *lock(&own) = Some(error);

@@ -462,6 +462,41 @@ def test_eviction(store: rs.Store) -> None:
     assert len(store) == 25
 
 
+@pytest.mark.parametrize("documents", [10, 3_000])
+def test_eviction_ends_when_its_callable_raises(store: rs.Store, documents: int) -> None:
+    ids = store.insert_many(f"a{n} b{n} c{n}" for n in range(documents))
+    asked: list[int] = []
+
+    def fails_at_6(document: StoredDocument) -> bool:
+        asked.append(document.id)
+        if document.id == ids[6]:
+            raise RuntimeError("boom")
+        return True
+
+    with pytest.raises(RuntimeError, match="boom"):
+        store.evict(matching=fails_at_6)
+    assert len(store) == documents and asked == ids[:7]
+    asked.clear()
+
+    def fails_when_asked_again(document: StoredDocument) -> bool:
+        asked.append(document.id)
+        if asked.count(ids[6]) == 2:
+            raise RuntimeError("boom")
+        return True
+
+    with pytest.raises(RuntimeError, match="boom"):
+        store.evict(matching=fails_when_asked_again)
+    assert [record.id for record in store.records()] == ids[6:]
+    assert asked[-1] == ids[6]
+
+
+def test_eviction_asks_again_for_what_it_selected(store: rs.Store) -> None:
+    store.insert_many(texts(10))
+    answers = itertools.count()
+    report = store.evict(matching=lambda document: next(answers) < 3)
+    assert (report.examined, report.evicted, report.spared, next(answers)) == (10, 0, 3, 13)
+
+
 def becomes_exact(path: Path, documents: list[str], schema: rs.Schema) -> None:
     """Reband an estimating store with the sets of another one."""
     assert schema.minhash is not None and schema.text is not None

@@ -217,7 +217,9 @@ class ImportReport:
 
 @dataclass(frozen=True)
 class EvictReport:
-    """The result of `evict`. `spared` were touched while it ran."""
+    """The result of `evict`. `spared` were selected, and then touched, replaced or removed by others, or
+    `matching` did not select them again.
+    """
 
     examined: int
     evicted: int
