@@ -147,13 +147,14 @@ impl Reads {
     /// Returns the documents near one document, best first.
     ///
     /// Pass a text, a `Signature`, or the `key` of a stored document. `threshold` is the minimum
-    /// similarity and `max_distance` the maximum distance; both default to those of the schema.
-    /// `by` selects which of them counts. `limit` is the maximum number of answers, and
-    /// `payloads=True` reads payloads as well. A bound for which the index was not made is refused,
-    /// unless you set `accept_lower_recall`, or `scan` to compare every document. `margin` accepts
-    /// estimates that many standard deviations below `threshold`; `certainty` of the answer then
-    /// holds for true similarities. `filter` is a `Filter`, which chooses the documents that can
-    /// match.
+    /// similarity and `max_distance` the maximum distance. Without either, the bounds of the schema
+    /// count, combined as its `near` says. If the schema has both families, one bound alone selects
+    /// its family, and the other family does not count; `by="both"` or `by="any"` takes the missing
+    /// bound from the schema. `limit` is the maximum number of answers, and `payloads=True` reads
+    /// payloads as well. A bound for which the index was not made is refused, unless you set
+    /// `accept_lower_recall`, or `scan` to compare every document. `margin` accepts estimates that
+    /// many standard deviations below `threshold`; `certainty` of the answer then holds for true
+    /// similarities. `filter` is a `Filter`, which chooses the documents that can match.
     #[pyo3(signature = (document=None, /, *, key=None, threshold=None, max_distance=None, by=None,
         limit=None, payloads=false, accept_lower_recall=false, margin=None, scan=false, probe_budget=None,
         filter=None))]

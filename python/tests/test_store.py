@@ -257,6 +257,26 @@ def test_pairs_and_clusters(store: rs.Store) -> None:
     assert clusters.left_out.pairs == 0 and clusters.suspicious == []
 
 
+def test_one_bound_selects_its_family() -> None:
+    text = "a b c d e f g h i j k l"
+    families: dict[str, Any] = {"minhash": rs.MinHash(128, threshold=0.5), "simhash": rs.SimHash(max_distance=3)}
+    for near in ("any", "both"):
+        schema = rs.Schema(text=rs.Text.words(1), exact=True, near=near, **families)
+        store = rs.Store.in_memory(schema)
+        store.insert_many([text, text + " m", "a b c d e f g h i z y"], ["same", "near", "far"])
+        distances = {m.key: m.distance for m in store.query(text, threshold=0.5)}
+        assert list(distances) == ["same", "near", "far"]
+        assert any((it or 0) > 3 for it in distances.values())
+        within = [key for key, distance in distances.items() if distance is not None and distance <= 3]
+        assert [m.key for m in store.query(text, max_distance=3)] == within
+        assert [m.key for m in store.query(text, threshold=0.5, by="both")] == within
+        assert [m.key for m in store.query(text, threshold=0.5, max_distance=3, by="both")] == within
+        both = store.query(text, threshold=0.5, max_distance=3)
+        assert [m.key for m in both] == [m.key for m in store.query(text)]
+        assert [m.key for m in both] == (within if near == "both" else list(distances))
+    assert rs.Store.query.__doc__ is not None and "one bound alone selects" in rs.Store.query.__doc__
+
+
 def test_transactions(store: rs.Store, path: Path) -> None:
     with store.transaction() as transaction:
         transaction.insert("a", TEXT)
