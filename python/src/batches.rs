@@ -41,6 +41,10 @@ const PIECE_BYTES: usize = 8 << 20;
 /// The minimum number of bytes of text for which a thread is worth starting.
 const THREAD_BYTES: usize = 32 << 10;
 
+/// What is expected in place of a text with a lone surrogate.
+const ENCODABLE: &str =
+    "a text without lone surrogates; text.encode('utf-8', 'replace').decode() replaces them";
+
 /// The maximum number of documents that a thread takes at once.
 const PART_DOCUMENTS: usize = 64;
 
@@ -524,8 +528,8 @@ fn item<'b>((place, object): (usize, &'b Bound<'_, PyAny>)) -> PyResult<Item<'b>
     if let Ok(text) = object.cast::<PyString>() {
         return text.to_str().map(Item::Text).map_err(|error| {
             // The error names the character that cannot be encoded, and not its place.
-            let message = format!("documents: {error} at position {place}");
-            PyValueError::new_err(message)
+            let found = format!("{} at position {place}", error.value(object.py()));
+            invalid(object.py(), "documents", found, ENCODABLE)
         });
     }
     if let Ok(signature) = object.cast::<signature::Signature>() {
@@ -762,12 +766,13 @@ pub(crate) fn signature_of(
         schema.get().parts.check(signature).or_raise(py)?;
         return Ok(signature.clone());
     }
-    match document.extract::<&str>() {
+    let Ok(text) = document.cast::<PyString>() else {
+        let found = document.get_type().name()?;
+        return Err(invalid(py, "document", found, "a str or a Signature"));
+    };
+    match text.to_str() {
         Ok(text) => sketch(py, &schema.get().parts, text),
-        Err(_) => {
-            let found = document.get_type().name()?;
-            Err(invalid(py, "document", found, "a str or a Signature"))
-        }
+        Err(error) => Err(invalid(py, "document", error.value(py), ENCODABLE)),
     }
 }
 

@@ -1,6 +1,5 @@
 //! Stores.
 
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
@@ -18,7 +17,7 @@ use crate::filter::judge;
 use crate::keys::Key;
 use crate::lease::{Lease, OpenFile};
 use crate::progress::Callback;
-use crate::python::{Report, choice, class, given, object};
+use crate::python::{Report, choice, class, given, object, optional_number};
 use crate::reads::{Reads, Source};
 use crate::schema::Schema;
 use crate::snapshot::Snapshot;
@@ -314,9 +313,13 @@ impl Store {
         stamps: Option<&Bound<'py, PyAny>>,
         if_new: bool,
         threads: Option<usize>,
-        commit_every: Option<NonZeroUsize>,
+        commit_every: Option<i64>,
         position: Option<(PyBackedStr, PyBackedBytes)>,
     ) -> PyResult<ManyAnswers> {
+        if let Some(every) = commit_every.filter(|every| *every < 1) {
+            return Err(invalid(py, "commit_every", every, "1 or more documents"));
+        }
+        let commit_every = optional_number::<usize>(py, "commit_every", commit_every)?;
         let many = Many::new(documents, keys, payloads, stamps, threads)?;
         let store = self.handle.get(py)?;
         let mut answers = ManyAnswers::new(if_new);
@@ -326,7 +329,7 @@ impl Store {
         many.for_each(py, self.schema.get(), |documents| {
             let mut rest = documents;
             while let Some(open) = transaction.as_mut().filter(|_| !rest.is_empty()) {
-                let full = commit_every.map(|every| every.get() + committed - answers.len());
+                let full = commit_every.map(|every| every + committed - answers.len());
                 let (part, later) =
                     rest.split_at(full.map_or(rest.len(), |room| room.min(rest.len())));
                 answers.insert(open, part)?;

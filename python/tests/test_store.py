@@ -455,6 +455,12 @@ def test_all_or_nothing(store: rs.Store) -> None:
         store.insert_many("a text")
     with pytest.raises(TypeError, match="a key is str or bytes"):
         store.insert(7, TEXT)  # type: ignore[arg-type]
+    for call in (store.query, lambda text: store.insert("k", text), lambda text: store.queue_insert_if_new("k", text)):
+        with pytest.raises(rs.InvalidParameterError, match="document: found .*surrogates not allowed, expected .*replace"):
+            call("a \ud800 b")
+    for every in (0, -1):
+        with pytest.raises(rs.InvalidParameterError, match=f"^commit_every: found {every}, expected 1 or more"):
+            store.insert_many(["a"], commit_every=every)
     with pytest.raises(rs.KeyExistsError):
         store.insert_many(["a", "b"], ["same", "same"])
     assert len(store) == 0
