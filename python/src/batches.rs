@@ -9,8 +9,8 @@ use std::time::Instant;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{
-    Array, ArrayRef, BinaryArray, Float32Array, Float64Array, TimestampMicrosecondArray,
-    TimestampNanosecondArray,
+    Array, ArrayRef, BinaryArray, Float32Array, Float64Array, StringArray,
+    TimestampMicrosecondArray, TimestampNanosecondArray,
 };
 use arrow_schema::{ArrowError, DataType, Field};
 use pyo3::exceptions::{PyException, PyTypeError, PyValueError};
@@ -189,7 +189,7 @@ impl ArrowBatches {
             return Ok(None);
         };
         let Some(table) = array.as_struct_opt() else {
-            return Ok(Some((PyArray::from_array_ref(array), None)));
+            return Ok(Some((text_column(array), None)));
         };
         let before = self.rows.fetch_add(table.len(), Ordering::Relaxed);
         let column = |name: &str| {
@@ -221,8 +221,16 @@ impl ArrowBatches {
             None => None,
         };
         let keys = keys.map(PyArray::from_array_ref);
-        Ok(Some((PyArray::from_array_ref(texts), keys)))
+        Ok(Some((text_column(texts), keys)))
     }
+}
+
+/// Returns a column of texts. One of the type Null becomes strings, because it counts no nulls.
+fn text_column(texts: ArrayRef) -> PyArray {
+    PyArray::from_array_ref(match texts.data_type() {
+        DataType::Null => Arc::new(StringArray::new_null(texts.len())),
+        _ => texts,
+    })
 }
 
 /// Texts, and keys if there are any.

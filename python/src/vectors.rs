@@ -133,12 +133,12 @@ impl Schema {
             Some(rows) => rows,
             None => Rows::of_numpy(vectors, 2)?,
         };
-        let expected = format!("{} numbers in each row", vector.dimensions());
-        if rows.width != usize::from(vector.dimensions()) {
-            let found = format!("{} numbers in each row", rows.width);
-            return Err(invalid(py, "vectors", found, &expected));
+        let width = usize::from(vector.dimensions());
+        if let Some(found) = rows.width.filter(|found| *found != width) {
+            let [found, expected] = [found, width].map(|it| format!("{it} numbers in each row"));
+            return Err(invalid(py, "vectors", found, expected));
         }
-        let vectors: Vec<&[f32]> = rows.numbers.chunks_exact(rows.width).collect();
+        let vectors: Vec<&[f32]> = rows.numbers.chunks_exact(width).collect();
         if let Some(texts) = texts.as_ref().filter(|texts| texts.len() != vectors.len()) {
             let expected = format!("{}, as there are vectors", vectors.len());
             return Err(invalid(
@@ -239,7 +239,8 @@ fn sketch(
 /// The numbers of vectors, one after another.
 struct Rows {
     numbers: Vec<f32>,
-    width: usize,
+    /// `None` if there are no rows, and nothing else shows it.
+    width: Option<usize>,
 }
 
 impl Rows {
@@ -249,7 +250,8 @@ impl Rows {
         let array = numpy.call_method1("asarray", (object,))?;
         let (kind, shape) = (array.getattr("dtype")?, array.getattr("shape")?);
         let kind_code: String = kind.getattr("kind")?.extract()?;
-        let is_array = shape.len()? == dimensions;
+        let is_empty_list = shape.eq((0,))?;
+        let is_array = is_empty_list || shape.len()? == dimensions;
         if !is_array || !["f", "i", "u"].contains(&kind_code.as_str()) {
             let message = format!(
                 "vectors: found an array of type {kind} and shape {shape}, expected numbers in \
@@ -260,7 +262,7 @@ impl Rows {
         let singles = numpy.call_method1("ascontiguousarray", (array, "float32"))?;
         let singles = singles.cast_into::<PyArrayDyn<f32>>()?;
         Ok(Self {
-            width: singles.shape().last().copied().unwrap_or(0),
+            width: singles.shape().last().copied().filter(|_| !is_empty_list),
             numbers: singles.readonly().as_slice()?.to_vec(),
         })
     }
@@ -273,7 +275,7 @@ impl Rows {
         };
         let mut rows = Self {
             numbers: Vec::new(),
-            width: 0,
+            width: None,
         };
         for array in arrays {
             rows.append(&array.map_err(arrow_error)?)?;
@@ -287,13 +289,10 @@ impl Rows {
             let before = self.numbers.len();
             self.numbers.extend(found);
             let width = self.numbers.len() - before;
-            if before == 0 {
-                self.width = width;
-            }
-            if width != self.width {
+            let first = *self.width.get_or_insert(width);
+            if width != first {
                 let message = format!(
-                    "vectors: found {width} numbers in row {row}, expected {} as in the first",
-                    self.width
+                    "vectors: found {width} numbers in row {row}, expected {first} as in the first"
                 );
                 return Err(PyTypeError::new_err(message));
             }

@@ -216,6 +216,16 @@ def test_columns_of_polars_without_values(schema: rs.Schema) -> None:
     assert len(schema.sketch_many(pl.Series([]))) == 0
 
 
+def test_columns_of_nulls_alone(tmp_path: Path, schema: rs.Schema) -> None:
+    pa, pd = pytest.importorskip("pyarrow"), pytest.importorskip("pandas")
+    columns = [pa.nulls(2), pa.table({"text": pa.nulls(2)}), pd.DataFrame({"text": [None, None]}), pd.Series([None] * 2)]
+    for number, column in enumerate(columns):
+        assert rs.dedup(column, schema, nulls="skip").kept.tolist() == [False, False]
+        assert rs.bulk_build(tmp_path / f"{number}.rsm", column, schema, nulls="skip").documents == 0
+        with pytest.raises(rs.InvalidParameterError, match="null at position 0, expected a text; nulls='skip'"):
+            rs.dedup(column, schema)
+
+
 def _objects(folder: Path, schema: rs.Schema) -> dict[str, Any]:
     """An object of each class that takes several values, by its name."""
     store = rs.Store.in_memory(schema)

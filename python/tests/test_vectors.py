@@ -92,6 +92,28 @@ def test_forms_of_vectors_are_equal() -> None:
     assert schema.sketch_vectors(vectors.astype(np.float16))[0].vector is not None
 
 
+def test_a_batch_may_have_no_vectors() -> None:
+    pl = pytest.importorskip("polars")
+    schema = rs.Schema(vector=rs.Vector.cosine(4))
+    floats = pa.float32()
+    empty: list[Any] = [
+        [],
+        np.zeros((0, 4), "f4"),
+        pa.array([], pa.list_(floats)),
+        pa.array([], pa.list_(floats, 4)),
+        pa.chunked_array([], pa.large_list(floats)),
+        pl.Series([], dtype=pl.List(pl.Float32)),
+    ]
+    for vectors in empty:
+        assert len(schema.sketch_vectors(vectors)) == 0
+    wrong: Any
+    for wrong in ([[], []], np.zeros((3, 0)), np.zeros((0, 5)), pa.array([[], []], pa.list_(floats))):
+        with pytest.raises(rs.InvalidParameterError, match=r"found [05] numbers in each row, expected 4"):
+            schema.sketch_vectors(wrong)
+    with pytest.raises(TypeError, match="found 4 numbers in row 1, expected 0 as in the first"):
+        schema.sketch_vectors(pa.array([[], [1.0] * 4], pa.list_(floats)))
+
+
 def test_vectors_without_a_place_are_refused_by_name() -> None:
     schema = rs.Schema(vector=rs.Vector.cosine(2))
     for wrong, said in [
