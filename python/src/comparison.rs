@@ -9,6 +9,7 @@ use resemblance_corpus::verification::{FeatureSets, SketchedText};
 
 use crate::batches::{Batches, Beside};
 use crate::corpus::{ComparedFields, FoundFields, compared_fields, features_in, found_fields};
+use crate::errors::OrRaise;
 use crate::keys::Key;
 use crate::lease::lock;
 use crate::schema::Schema;
@@ -160,6 +161,15 @@ impl StoreComparison {
             }
             Ok((found, apart))
         })
+    }
+
+    /// Returns the probability that a stored document is found that has the features of a new one, all
+    /// but the share `lost`, and `times` their number; `None` without MinHash.
+    fn recall(&self, py: Python<'_>, lost: f64, times: f64) -> PyResult<Option<f64>> {
+        // It does not depend on the sets, whose files may be gone.
+        let none = Arc::new(FeatureSets::new(std::env::temp_dir()));
+        let sets = StoredSets::new(&self.snapshot, none).or_raise(py)?;
+        Ok(sets.recall(lost, times))
     }
 
     /// Returns, for each document, the stored one that has its features, all but the share `lost` of

@@ -203,6 +203,8 @@ impl Snapshot {
     /// Returns, for each document, the stored one that has its features, all but the share `lost` of
     /// its distinct ones, and those that were compared and lack more: as tuples of the index, the id,
     /// the similarity, and of the features of each the share that both have. Needs an exact store.
+    /// Stored documents are compared if they share a bucket with the document, or, with `Containment`
+    /// in the schema, a kept hash; without it most of the longer ones are missed.
     #[pyo3(signature = (documents, lost, *, threads=None))]
     fn holders(
         slf: &Bound<'_, Self>,

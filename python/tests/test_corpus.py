@@ -244,6 +244,9 @@ def test_dedup_drops_documents_that_a_store_holds(containment: Any, tmp_path: Pa
     for lost in (0.0, 0.1):
         found = rs.dedup(texts, lost=lost, against=store, rejected=True)
         by_store = {d.position: d for d in found.duplicates if d.survivor is None}
+        recall = found.holder_recall
+        assert recall is not None and list(recall) == [1.0, 1.25, 2.0, 4.0]
+        assert recall[1.0] > 0.9 and recall[4.0] < 0.1
         # The excerpt is no candidate by its bands.
         assert set(by_store) == ({0} if containment is None else {0, 1} if lost == 0 else {0, 1, 2})
         for d in by_store.values():
@@ -257,6 +260,7 @@ def test_dedup_drops_documents_that_a_store_holds(containment: Any, tmp_path: Pa
             assert (r.candidate is None) or found.kept[r.candidate]
         assert found.rejected or containment is None or lost > 0
         assert rs.dedup(texts, lost=lost, against=store).rejected is None
+    assert rs.dedup(texts, schema, lost=0.0).holder_recall is rs.dedup(texts, against=store).holder_recall is None
     plain = rs.Store.create(tmp_path / "p.rsm", rs.Schema(text=text, minhash=minhash))
     wrong: Any
     for wrong in ({"lost": 0.0}, {"rejected": True}):
@@ -295,7 +299,8 @@ def test_dedup_compares_with_a_store_exactly(policy: Any, tmp_path: Path) -> Non
             assert (d.similarity >= 0.8) == isinstance(d, rs.Duplicate)
         if not exact:
             few = rs.dedup(texts, against=store, against_texts=known[:2], lost=0.0, policy=policy)
-            assert few.texts_missing == 4
+            assert few.texts_missing == 4 and few.holder_recall
+            assert rs.dedup([], against=store, against_texts=known, lost=0.0).holder_recall == few.holder_recall
             assert {d.survivor_key for d in few.duplicates if d.survivor is None} <= {"s0", "s1"}
             held = rs.dedup(texts, against=store, against_texts=known, lost=0.0, policy=policy)
             assert len([d for d in held.duplicates if d.survivor is None]) >= 2

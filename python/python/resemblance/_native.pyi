@@ -592,7 +592,8 @@ class Snapshot(_Reads):
         """Returns, for each document, the stored one that has its features, all but the share `lost` of
         its distinct ones, and the stored ones that were compared and lack more: as tuples of the index
         of the document, the id, the similarity, and of the features of each the share that both have.
-        The store must be exact.
+        The store must be exact. Stored documents are compared if they share a bucket with the document,
+        or, with `Containment` in the schema, a kept hash; without it most of the longer ones are missed.
         """
 
     def contained_in(
@@ -965,6 +966,7 @@ class StoreComparison:
         cls, snapshot: Snapshot, folder: _Path | None = None, *, memory_bytes: int | None = None
     ) -> StoreComparison: ...
     def add_texts(self, texts: _Documents, keys: _Keys, *, threads: int | None = None) -> int: ...
+    def recall(self, lost: float, times: float) -> float | None: ...
     def near(
         self, documents: _Documents, *, threads: int | None = None
     ) -> tuple[list[_FoundFields | None], list[_ComparedFields]]: ...

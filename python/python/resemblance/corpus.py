@@ -560,7 +560,10 @@ class Dedup:
     documents were compared with only some of their candidates, so some of their near-duplicates may
     remain. `rejected` has the candidates that were compared and kept apart; it is `None` unless they
     were asked for. Of `texts_missing` documents of the store `against`, `against_texts` has no text:
-    similarities to them are estimates, and with `lost` nothing is dropped for them.
+    similarities to them are estimates, and with `lost` nothing is dropped for them. With `against` and
+    `lost`, `holder_recall` has the probability that buckets find a document of the store that has the
+    features of a new one, if it has 1, 1.25, 2 or 4 times their number. `Containment` finds more. It is
+    `None` without MinHash.
     """
 
     kept: NDArray[np.bool_]
@@ -568,6 +571,7 @@ class Dedup:
     budget_exceeded: int = 0
     rejected: list[Rejected] | None = None
     texts_missing: int = 0
+    holder_recall: dict[float, float] | None = None
 
     @property
     def positions(self) -> NDArray[np.int64]:
@@ -735,7 +739,9 @@ def dedup(
     contained in a long one is dropped, and of two that contain each other `keep` selects one. It goes
     with the policies `"first"` and `"representative"`, and needs texts or features. With `against`,
     documents whose features one of the store has are dropped first; that needs an exact store or
-    `against_texts`.
+    `against_texts`. A document of the store is compared if it shares a bucket with the new one, or, with
+    `Containment` in its schema, a kept hash. Without that, most of the stored documents that are much
+    longer are missed, and the new one is kept. `holder_recall` of the result has the probabilities.
 
     `rejected` lists the kept documents, and those of `against`, that a document was compared with and
     not dropped for. It needs exact similarities and another policy than `"cluster"`.
@@ -944,7 +950,12 @@ class _Unknown:
         mask[[duplicate.position for duplicate in self.duplicates]] = False
         mask[self.missing] = False
         rejected = self.rejected if self._lists_rejected else None
-        return Dedup(mask, self.duplicates, budget_exceeded, rejected, self.texts_missing)
+        recall: dict[float, float] = {}
+        for times in (1.0, 1.25, 2.0, 4.0):
+            chance = None if self._known is None or self._lost is None else self._known.recall(self._lost, times)
+            if chance is not None:
+                recall[times] = chance
+        return Dedup(mask, self.duplicates, budget_exceeded, rejected, self.texts_missing, recall or None)
 
 
 def _keep_rule(keep: Any, documents: int, positions: list[int]) -> Any:
