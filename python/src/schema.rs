@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyTuple, PyType};
+use pyo3::types::{PyBytes, PyDict, PyMapping, PyTuple, PyType};
 use resemblance::distributed::Codec;
 use resemblance::schema::{
     ClusterBounds, EmptyDocuments, Language, Linkage, MinHashKind, MinHashSchema, Permutations,
@@ -465,8 +465,12 @@ impl Schema {
     /// Makes the signature of features with weights, from 0 to 65,536, or from -65,536 if the schema
     /// has SimHash alone. The schema must have
     /// SimHash, or MinHash of the kind `"weighted"` or `"probability"`.
-    fn sketch_weighted(slf: &Bound<'_, Self>, weights: &Bound<'_, PyDict>) -> PyResult<Signature> {
-        let features = weighted_features(weights)?;
+    fn sketch_weighted(
+        slf: &Bound<'_, Self>,
+        weights: &Bound<'_, PyMapping>,
+    ) -> PyResult<Signature> {
+        let weights = PyDict::from_sequence(weights.items()?.as_any())?;
+        let features = weighted_features(&weights)?;
         let sketcher = &slf.get().parts.sketcher;
         let signature = released(slf.py(), || Ok(sketcher.weighted_features(features)?))?;
         Ok(Signature::new(signature, slf.clone().unbind()))

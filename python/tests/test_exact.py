@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 import re
+from types import MappingProxyType
 
 import numpy as np
 import pytest
@@ -76,7 +77,7 @@ def test_texts_are_explained_by_every_measure() -> None:
 def test_samples_of_distributions_agree_by_their_similarity() -> None:
     schema = rs.Schema(minhash=rs.MinHash(1024, kind="probability"))
     a, b = {"x": 1.0, "y": 2.0, "z": 1.0}, {"x": 30.0, "y": 20.0, "w": 10.0}
-    estimate = schema.sketch_weighted(a).jaccard(schema.sketch_weighted(b))
+    estimate = schema.sketch_weighted(MappingProxyType(a)).jaccard(schema.sketch_weighted(b))
     similarity = exact.probability_jaccard(a, b)
     # Five standard deviations.
     assert abs(estimate - similarity) < 5 * math.sqrt(similarity * (1 - similarity) / 1024)
