@@ -153,7 +153,7 @@ def test_exact_similarities_are_those_of_sets() -> None:
     weighted = rs.Schema(text=rs.Text.words(1), minhash=rs.MinHash(64, kind="weighted"))
     texts = ["a b c", "a a a b c"]
     for search in (rs.pairs, rs.clusters, rs.dedup):
-        with pytest.raises(ValueError, match="exact: found True"):
+        with pytest.raises(rs.InvalidParameterError, match="exact: found True"):
             search(texts, weighted, exact=True)
         search(texts, weighted)
 
@@ -223,10 +223,10 @@ def test_dedup_loses_no_more_features_than_it_may(schema: rs.Schema) -> None:
             assert d.held == len(own & kept) / len(own) >= 1 - lost
             assert d.covered == len(own & kept) / len(kept)
     for wrong in ({"policy": "cluster"}, {"exact": False}, {"budget": 3}, {"max_bucket": 3}):
-        with pytest.raises(ValueError, match="lost"):
+        with pytest.raises(rs.InvalidParameterError, match="lost"):
             rs.dedup(texts, schema, lost=0.0, **wrong)
-    for share in (1.0, -0.1, float("nan")):
-        with pytest.raises(ValueError, match="^lost: "):
+    for share in (1.0, -0.1, float("nan"), 2):
+        with pytest.raises(rs.InvalidParameterError, match="^lost: found .*, expected a share"):
             rs.dedup(texts, schema, lost=share)
 
 
@@ -264,10 +264,10 @@ def test_dedup_drops_documents_that_a_store_holds(containment: Any, tmp_path: Pa
     plain = rs.Store.create(tmp_path / "p.rsm", rs.Schema(text=text, minhash=minhash))
     wrong: Any
     for wrong in ({"lost": 0.0}, {"rejected": True}):
-        with pytest.raises(ValueError, match="against: found a store of signatures .* texts in against_texts"):
+        with pytest.raises(rs.InvalidParameterError, match="against: found a store of signatures .* texts in against_texts"):
             rs.dedup(texts, against=plain, **wrong)
     for wrong in ({}, {"exact": False, "against": plain}, {"against": store}):
-        with pytest.raises(ValueError, match="^against_texts: "):
+        with pytest.raises(rs.InvalidParameterError, match="^against_texts: "):
             rs.dedup(texts, against_texts={}, **wrong)
 
 
@@ -328,11 +328,11 @@ def test_dedup_lists_the_candidates_it_rejected(schema: rs.Schema, policy: Any) 
     lost = found.review(0.3, by="lost", pairs=1_000, within=0.25)
     held = [d for d in found.duplicates if d.held is not None and abs(1 - d.held - 0.3) < 0.25]
     assert held and sorted(lost.dropped, key=lambda d: d.position) == held
-    with pytest.raises(ValueError, match="^rejected: found a result without it"):
+    with pytest.raises(rs.InvalidParameterError, match="^rejected: found a result without it"):
         rs.dedup(documents, schema).review(0.7)
     wrong: Any
     for wrong in ({"policy": "cluster"}, {"exact": False}, {"budget": 3}):
-        with pytest.raises(ValueError, match="^rejected: "):
+        with pytest.raises(rs.InvalidParameterError, match="^rejected: "):
             rs.dedup(documents, schema, rejected=True, **wrong)
 
 
@@ -371,7 +371,7 @@ def test_dedup_within_a_budget_and_little_memory(schema: rs.Schema) -> None:
     many = rs.dedup(documents, schema, budget=10_000)
     assert many.kept.tolist() == rs.dedup(documents, schema, exact=False).kept.tolist()
     assert many.budget_exceeded == 0
-    with pytest.raises(ValueError, match="budget"):
+    with pytest.raises(rs.InvalidParameterError, match="budget"):
         rs.dedup(documents, schema, policy="cluster", budget=1)
 
 

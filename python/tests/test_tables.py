@@ -347,8 +347,12 @@ def test_keys_outside_utf_8_stay_bytes(tmp_path: Path) -> None:
         names = ("key_a", "key_b")
         raw = [pair[name].encode() if pair[name] else bytes.fromhex(pair[f"{name}_hex"]) for name in names]
         assert set(raw) <= set(keys)
+    pd = pytest.importorskip("pandas")
     with rs.Store.open(path) as store:
         assert [record.key_bytes for record in store.records()] == keys == [store[key].key_bytes for key in keys]
+        assert list(pd.DataFrame.from_arrow(store.query(SAME))["key"]) == keys
+        columns = list(pd.DataFrame.from_arrow(store.query("no such text"))), list(pd.DataFrame(store.query(SAME[:9])))
+        assert columns == (["id", "key", "similarity", "is_exact", "distance", "stamp", "payload"], [])
 
 
 @pytest.mark.parametrize("package", ["pandas", "polars", "csv"])

@@ -374,7 +374,7 @@ def _is_exact(exact: bool | None, corpus: Any, schema: Schema) -> bool:
     minhash = schema.minhash
     is_weighted = minhash is not None and minhash.kind in ("weighted", "probability")
     if exact and is_weighted:
-        raise ValueError("exact: found True, expected False for a schema with weights: exact similarities are of sets")
+        raise _invalid("exact", "True", "False for a schema with weights: exact similarities are of sets")
     if exact is not None:
         return exact
     has_texts = schema.text is not None and not isinstance(corpus, Signatures)
@@ -583,7 +583,7 @@ class Dedup:
         corpus.
         """
         if len(documents) != len(self.kept):
-            raise ValueError(f"documents: found {len(documents)}, expected {len(self.kept)}")
+            raise _invalid("documents", str(len(documents)), str(len(self.kept)))
         return [document for document, kept in zip(several("documents", documents), self.kept) if kept]
 
     def review(
@@ -605,7 +605,7 @@ class Dedup:
         ...     print(texts[pair.position], texts[pair.candidate], pair.similarity)
         """
         if self.rejected is None:
-            raise ValueError("rejected: found a result without it, expected one of dedup(..., rejected=True)")
+            raise _invalid("rejected", "a result without it", "one of dedup(..., rejected=True)")
 
         def value(pair: Duplicate | Rejected) -> float | None:
             held = None if pair.held is None else 1 - pair.held
@@ -758,40 +758,36 @@ def dedup(
     snapshot = against.snapshot() if isinstance(against, Store) else against
     own = snapshot.schema if snapshot is not None else _schema(schema)
     if snapshot is not None and schema is not None and schema != own:
-        raise ValueError("schema: found another than that of the store, expected the same or none")
+        raise _invalid("schema", "another than that of the store", "the same or none")
     named = keep if isinstance(keep, str) else None
     is_first = policy == named == "first"
     if budget is not None and not is_first:
-        raise ValueError("budget: found another policy or rule, expected 'first' of both")
+        raise _invalid("budget", "another policy or rule", "'first' of both")
     if lost is not None:
         if not 0 <= lost < 1:
-            raise ValueError(f"lost: found {lost!r}, expected a share of at least 0 and below 1")
+            raise _invalid("lost", repr(lost), "a share of at least 0 and below 1")
         is_first = False
         others = {"budget": budget, "max_bucket": max_bucket}
         given = [name for name, value in others.items() if value is not None]
         if given:
-            raise ValueError(f"lost: found it beside {given[0]}, expected one of them")
+            raise _invalid("lost", f"it beside {given[0]}", "one of them")
         if policy == "cluster":
-            raise ValueError("lost: found it beside policy 'cluster', expected another policy")
+            raise _invalid("lost", "it beside policy 'cluster'", "another policy")
         if exact is False:
-            raise ValueError("lost: found it beside exact=False, expected exact features")
+            raise _invalid("lost", "it beside exact=False", "exact features")
         exact = True
     else:
         exact = _is_exact(False if budget is not None and exact is None else exact, corpus, own)
     if rejected:
         is_first = False
         if budget is not None or policy == "cluster" or not exact:
-            raise ValueError("rejected: found a budget, 'cluster' or estimates, expected none of them")
+            raise _invalid("rejected", "a budget, 'cluster' or estimates", "none of them")
     if against_texts is not None and (snapshot is None or own.exact or not exact):
         found = "no store" if snapshot is None else "an exact store" if own.exact else "estimates"
-        raise ValueError(
-            f"against_texts: found it with {found}, expected a store of signatures and exact similarities"
-        )
+        raise _invalid("against_texts", f"it with {found}", "a store of signatures and exact similarities")
     if snapshot is not None and (lost is not None or rejected) and not own.exact and against_texts is None:
-        raise ValueError(
-            f"against: found a store of signatures beside {'rejected' if lost is None else 'lost'}, "
-            "expected an exact one, or its texts in against_texts"
-        )
+        found = f"a store of signatures beside {'rejected' if lost is None else 'lost'}"
+        raise _invalid("against", found, "an exact one, or its texts in against_texts")
     batches = _Unknown(_batches(corpus, text, key, nulls, own), snapshot, threads, lost, rejected)
     with _temporary(temp_dir) as folder:
         if snapshot is not None and against_texts is not None:
@@ -903,7 +899,7 @@ class _Unknown:
         for batch, batch_keys in texts:
             documents, keys, _ = _present(batch, batch_keys)
             if keys is None:
-                raise ValueError("against_texts: found no keys, expected those of the store")
+                raise _invalid("against_texts", "no keys", "those of the store")
             self.texts_missing -= known.add_texts(documents, keys, threads=self._threads)
 
     def _find(
