@@ -198,6 +198,19 @@ def test_other_threads_run_during_calls(store: rs.Store) -> None:
         thread.join()
 
 
+def test_a_daemon_thread_may_be_in_a_call_at_exit() -> None:
+    """A wheel without gcc's unwinder crashes here."""
+    program = """
+import threading, time
+import resemblance as rs
+
+schema = rs.Schema(text=rs.Text.words(2), minhash=rs.MinHash(128))
+threading.Thread(target=schema.sketch_many, args=(["a b c"] * 1_000_000,), daemon=True).start()
+time.sleep(0.5)
+"""
+    assert subprocess.run([sys.executable, "-c", program]).returncode == 0
+
+
 @pytest.mark.skipif(
     not sysconfig.get_config_var("Py_GIL_DISABLED"), reason="this interpreter always has its lock"
 )
