@@ -121,26 +121,52 @@ impl Length for ParquetInput {
     }
 }
 
-impl ChunkReader for ParquetInput {
-    type T = BufReader<TableInput>;
+/// The bytes from a page on, or why its head was refused. The decoder also opens, and does not read,
+/// the bytes behind a head that it has read before, where no page begins.
+pub(super) enum PageReader {
+    Accepted(BufReader<TableInput>),
+    Refused(String),
+}
 
-    fn get_read(&self, start: u64) -> Result<Self::T> {
+impl Read for PageReader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Accepted(input) => input.read(buffer),
+            Self::Refused(reason) => Err(io::Error::other(reason.clone())),
+        }
+    }
+}
+
+impl ParquetInput {
+    /// Returns why the page that begins here should not be read. The end of a file is read in the same way.
+    fn refusal(&self, start: u64) -> Result<Option<String>> {
+        if Length::len(self).saturating_sub(start) <= FOOTER_END_BYTES {
+            return Ok(None);
+        }
         let mut head = Vec::new();
         let start_of_head = self.input.at(start)?;
         start_of_head.take(PAGE_HEAD_BYTES).read_to_end(&mut head)?;
-        // The end of a file is read in the same way.
-        if Length::len(self).saturating_sub(start) > FOOTER_END_BYTES {
-            let parsed = PageHead::parse(&mut head.into_iter().peekable());
+        let Some(page) = PageHead::parse(&mut head.into_iter().peekable()) else {
             let other = "something other than the head of a page was found where one begins";
-            let page = parsed.ok_or_else(|| ParquetError::General(other.into()))?;
-            page.check(self.memory_bytes)?;
-            let mut chunks = self.counted.get().into_iter().flatten();
-            if page.has_own_count && !chunks.any(|chunk| chunk.contains(&start)) {
-                let message = "a page has an encoding that its column does not list";
-                return Err(ParquetError::General(message.into()));
-            }
+            return Ok(Some(other.into()));
+        };
+        let mut chunks = self.counted.get().into_iter().flatten();
+        if page.has_own_count && !chunks.any(|chunk| chunk.contains(&start)) {
+            let message = "a page has an encoding that its column does not list";
+            return Ok(Some(message.into()));
         }
-        Ok(BufReader::new(self.input.at(start)?))
+        Ok(page.refusal(self.memory_bytes))
+    }
+}
+
+impl ChunkReader for ParquetInput {
+    type T = PageReader;
+
+    fn get_read(&self, start: u64) -> Result<Self::T> {
+        Ok(match self.refusal(start)? {
+            Some(reason) => PageReader::Refused(reason),
+            None => PageReader::Accepted(BufReader::new(self.input.at(start)?)),
+        })
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
@@ -213,20 +239,18 @@ impl PageHead {
         })
     }
 
-    fn check(&self, memory_bytes: u64) -> Result<()> {
+    fn refusal(&self, memory_bytes: u64) -> Option<String> {
         let bytes = self.bytes;
         if bytes > memory_bytes {
-            return Err(ParquetError::General(format!(
+            return Some(format!(
                 "a page declares {bytes} bytes, expected up to {memory_bytes}, half of --memory (raise \
                  that if the file is intact)"
-            )));
+            ));
         }
-        match self.dictionary_values {
-            Some(values) if values > bytes => Err(ParquetError::General(format!(
-                "a dictionary of {bytes} bytes declares {values} values, more than they can hold"
-            ))),
-            _ => Ok(()),
-        }
+        let values = self.dictionary_values.filter(|values| *values > bytes)?;
+        Some(format!(
+            "a dictionary of {bytes} bytes declares {values} values, more than they can hold"
+        ))
     }
 }
 

@@ -2,15 +2,16 @@
 
 use std::collections::HashMap;
 
-use arrow_array::types::Int8Type;
-use arrow_array::{ArrayRef, DictionaryArray, RecordBatch, StringArray};
+use arrow_array::types::{Int8Type, Int64Type};
+use arrow_array::{ArrayRef, DictionaryArray, ListArray, RecordBatch, StringArray};
 use arrow_ipc::CompressionType;
 use arrow_ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
 use arrow_schema::Schema;
 use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::file::metadata::KeyValue;
-use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersion};
 
 use super::*;
 
@@ -276,6 +277,46 @@ fn delta_page_counts_are_checked_before_allocation() {
             found.is_some(),
             "two lengths for each value are beyond memory"
         );
+    }
+}
+
+/// The decoder looks at the head of the next page to see where a list ends, and opens its data apart. Such
+/// files were called damaged.
+#[test]
+fn lists_may_have_many_pages() {
+    let numbers = (0..3_000_i64).map(|row| Some([Some(row), None, Some(-row)]));
+    let lists = ListArray::from_iter_primitive::<Int64Type, _, _>(numbers);
+    let texts: StringArray = (0..3_000).map(|row| Some(format!("text {row}"))).collect();
+    let columns: [(&str, ArrayRef); 2] = [("text", Arc::new(texts)), ("list", Arc::new(lists))];
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    for version in [WriterVersion::PARQUET_1_0, WriterVersion::PARQUET_2_0] {
+        let properties = WriterProperties::builder()
+            .set_writer_version(version)
+            .set_data_page_row_count_limit(100)
+            .set_write_batch_size(100)
+            .set_offset_index_disabled(true)
+            .build();
+        let mut bytes = Vec::new();
+        let mut writer =
+            ArrowWriter::try_new(&mut bytes, batch.schema(), Some(properties)).unwrap();
+        writer.write(&batch).unwrap();
+        writer.close().unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("t.parquet");
+        std::fs::write(&path, bytes).unwrap();
+        let corpus =
+            Corpus::resolve(std::slice::from_ref(&path), CorpusSettings::default()).unwrap();
+        let source = &corpus.sources[0];
+        let mut copy = TableWriter::create::<()>(source, 1 << 20, Vec::new(), None).unwrap();
+        copy.copy(source, 0..3_000, |row| Ok::<_, ()>(row % 2 == 0))
+            .unwrap();
+        let copied = bytes::Bytes::from(copy.finish().unwrap());
+        let rows = ParquetRecordBatchReaderBuilder::try_new(copied)
+            .unwrap()
+            .build()
+            .unwrap();
+        let rows = rows.map(|rows| rows.unwrap().num_rows());
+        assert_eq!(rows.sum::<usize>(), 1_500);
     }
 }
 
