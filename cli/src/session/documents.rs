@@ -279,7 +279,7 @@ impl<T: Send + 'static> CorpusDocuments<T> {
             return Ok(None);
         };
         if let Ok(document) = &mut read.document {
-            self.give_id(read.source, document);
+            self.give_id(read.source, document)?;
         }
         self.taken += 1;
         Ok(Some(read))
@@ -297,7 +297,7 @@ impl<T: Send + 'static> CorpusDocuments<T> {
         if let Some(read) = &mut next
             && let Ok(document) = &mut read.document
         {
-            self.give_id(read.source, document);
+            self.give_id(read.source, document)?;
         }
         Ok(next)
     }
@@ -330,17 +330,26 @@ impl<T: Send + 'static> CorpusDocuments<T> {
     }
 
     /// Puts the path in front of an id that an earlier file has.
-    fn give_id(&mut self, source: usize, document: &mut WorkedDocument<T>) {
+    fn give_id(&mut self, source: usize, document: &mut WorkedDocument<T>) -> Result<()> {
         if !document.has_own_id {
             let sources = &self.corpus.sources;
             let is_text = |source: &CorpusSource| source.kind == SourceKind::Text;
             self.ids.made += u64::from(!sources.get(source).is_some_and(is_text));
-        } else if let Some(ledger) = &self.ledger
-            && locked(ledger).is_of_earlier_source(source, &document.key)
-        {
-            document.key = self.corpus.key_with_path(source, &document.key);
-            self.ids.with_path += 1;
+        } else if let Some(ledger) = &self.ledger {
+            let mut ledger = locked(ledger);
+            if ledger.is_of_earlier_source(source, &document.key) {
+                document.key = self.corpus.key_with_path(source, &document.key);
+                self.ids.with_path += 1;
+            }
+            // A store would take a later document with this id for another version of this one.
+            if self.corpus.settings.payload_field.is_some() && ledger.left_out > 0 {
+                return Err(Failure::refused(ledger.limit()).with_note(
+                    "a larger --memory tells more ids apart, and --id path does without them; or \
+                     give one file at a time, if none of them has an id of another",
+                ));
+            }
         }
+        Ok(())
     }
 
     /// Prints how the files were read, and returns the counts. Call this once
@@ -370,6 +379,16 @@ impl<T: Send + 'static> CorpusDocuments<T> {
             context.note(format!(
                 "ids that an earlier file also has: {}; their keys are path:id",
                 self.ids.with_path
+            ));
+        }
+        if let Some(ledger) = &self.ledger
+            && let ledger = locked(ledger)
+            && ledger.left_out > 0
+        {
+            let keys = ledger.left_out;
+            context.note(format!(
+                "warning: {}; the same key may stand for documents of several files among {keys} others",
+                ledger.limit()
             ));
         }
         Ok(totals)
@@ -714,16 +733,25 @@ const ENTRY_BYTES: u64 = 40;
 pub(super) struct KeyLedger {
     first_sources: HashMap<u64, usize>,
     max_ids: u64,
+    /// The number of documents whose ids did not fit and were not compared.
+    left_out: u64,
 }
 
 impl KeyLedger {
-    /// Creates a ledger that takes no further ids once it has this number of bytes: those beyond
-    /// are unique, or the destination store refuses them.
+    /// Creates a ledger that takes no further ids once it has this number of bytes.
     pub(super) fn new(memory_bytes: u64) -> Self {
         Self {
             first_sources: HashMap::new(),
             max_ids: memory_bytes / ENTRY_BYTES,
+            left_out: 0,
         }
+    }
+
+    fn limit(&self) -> String {
+        let ids = self.max_ids;
+        format!(
+            "a quarter of the memory (--memory) has room for {ids} ids to compare between files"
+        )
     }
 
     /// Records an id. Returns true if an earlier file has it.
@@ -733,7 +761,10 @@ impl KeyLedger {
         let is_full = self.first_sources.len() as u64 >= self.max_ids;
         match self.first_sources.entry(hasher.finish()) {
             Entry::Occupied(first) => *first.get() != source,
-            Entry::Vacant(_) if is_full => false,
+            Entry::Vacant(_) if is_full => {
+                self.left_out += 1;
+                false
+            }
             Entry::Vacant(entry) => {
                 entry.insert(source);
                 false
@@ -764,5 +795,6 @@ mod tests {
             let found = ledger.is_of_earlier_source(source, id.as_bytes());
             assert_eq!(found, expected, "{id} of {source}");
         }
+        assert_eq!(ledger.left_out, 2);
     }
 }
