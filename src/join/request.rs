@@ -84,6 +84,28 @@ impl JoinedDocuments {
         self.0.record(id.get())
     }
 
+    /// Returns the exact similarity of two documents, or `None` unless the schema is
+    /// [exact](Schema::is_exact).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Corrupt`](crate::Error::Corrupt) and [`Error::Io`](crate::Error::Io) if the file cannot
+    /// be read, and [`Error::Bug`](crate::Error::Bug) for an id that is not joined.
+    ///
+    /// ```
+    /// # use resemblance::{MinHash, Schema, Store, Text};
+    /// let schema = Schema::builder().text(Text::words(1)).minhash(MinHash::new(64)).exact().build()?;
+    /// let store = Store::in_memory(schema)?;
+    /// let a = store.insert("a", &store.sketch_text("to be or not")?)?;
+    /// let b = store.insert("b", &store.sketch_text("to be or else")?)?;
+    /// let documents = store.snapshot()?.pairs().documents();
+    /// assert_eq!(documents.exact_similarity(a, b)?, Some(3.0 / 5.0));
+    /// # Ok::<(), resemblance::Error>(())
+    /// ```
+    pub fn exact_similarity(&self, a: DocumentId, b: DocumentId) -> Result<Option<f64>> {
+        self.0.set_similarity(a.get(), b.get(), 0.0)
+    }
+
     /// Returns the schema of the documents.
     ///
     /// ```

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::build::{DuplicateKeys, OneOfEachKey};
 use crate::error::Result;
-use crate::format::{Posting, RowHead, decode_set};
+use crate::format::{Posting, RowHead, decode_body, decode_set, encode_signature};
 use crate::index::sort_by_number;
 use crate::invariant::{OrBug, at};
 use crate::join::{
@@ -16,7 +16,7 @@ use crate::memory::row_arena::RowArena;
 use crate::options::StoreOptions;
 use crate::query::Gate;
 use crate::read::PostingTable;
-use crate::state::{SetPlace, SharedContext, Tombstones};
+use crate::state::{SetPlace, SharedContext, Tombstones, whole_shape_of};
 use crate::types::{Document, DocumentId, Record};
 use resemblance_sketch::exact::ExactSet;
 use resemblance_sketch::lanes::hash_key;
@@ -35,6 +35,8 @@ pub(super) struct MemoryDocuments {
     rows: RowArena,
     /// The exact set of each document, if the schema is exact.
     sets: RowArena,
+    /// The whole signature of each document, if the schema has containment. A join needs no kept hashes.
+    whole: RowArena,
     /// The codes of the keys.
     keys: Vec<Posting>,
     /// Documents whose key another one has.
@@ -49,6 +51,7 @@ impl MemoryDocuments {
             context,
             rows: RowArena::default(),
             sets: RowArena::default(),
+            whole: RowArena::default(),
             keys: Vec::new(),
             left_out: Tombstones::default(),
         })
@@ -77,6 +80,10 @@ impl MemoryDocuments {
         if let Some(set) = self.context.any_set_row(id, signature)? {
             self.sets.push(&set);
         }
+        if self.context.schema.containment().is_some() {
+            let shape = whole_shape_of(&self.context.schema);
+            self.whole.push(&encode_signature(signature, &shape)?);
+        }
         if let Some(key) = document.key() {
             let code = hash_key(key);
             self.keys.push(Posting { code, id });
@@ -93,7 +100,7 @@ impl MemoryDocuments {
     pub(super) fn size_bytes(&self) -> u64 {
         let each =
             SignatureBatch::document_bytes(&self.context) + size_of::<Posting>() + WORKING_BYTES;
-        let rows = self.rows.size_bytes() + self.sets.size_bytes();
+        let rows = self.rows.size_bytes() + self.sets.size_bytes() + self.whole.size_bytes();
         rows as u64 + self.taken() * each as u64
     }
 
@@ -120,6 +127,13 @@ impl MemoryDocuments {
     }
 
     pub(super) fn signature(&self, id: u64) -> Result<Signature> {
+        if self.whole.len() > 0 {
+            let row = self.whole.row(id)?;
+            let shape = whole_shape_of(&self.context.schema);
+            let decoded = decode_body(row, &shape, self.context.recipe);
+            let (_, signature) = decoded.or_bug("the signature of a document in memory")?;
+            return Ok(signature);
+        }
         let slot = self.signatures.slot(id)?;
         let signature = self.signatures.to_signature(&self.context, slot)?;
         let set = match self.context.exact {

@@ -297,7 +297,10 @@ impl Duplicates {
             Some(features) => features.overlap(dropped.id, dropped.survivor)?,
             None => None,
         };
-        let exact = overlap.map(|overlap| overlap.similarity());
+        let exact = match overlap {
+            Some(overlap) => Some(overlap.similarity()),
+            None => self.source.exact_similarity(dropped.id, dropped.survivor)?,
+        };
         let (a, b) = (document.signature(), survivor.signature());
         let shares = match overlap {
             Some(overlap) => Some(FeatureShares::from(overlap)),
@@ -306,7 +309,7 @@ impl Duplicates {
         let estimate = a.minhash().map(|_| a.jaccard(b)).transpose()?;
         let distance = a.fingerprint().map(|_| a.hamming(b)).transpose()?;
         let (similarity, schema) = (exact.or(estimate), self.source.schema());
-        let is_exact = exact.is_some() || schema.is_exact();
+        let is_exact = exact.is_some();
         let rule = match self.bounds {
             None => DropRule::Contained,
             Some(bounds) => DropRule::of(bounds, schema, similarity, is_exact, distance)?,
@@ -345,7 +348,8 @@ mod tests {
     use crate::verification::SketchedText;
     use resemblance::schema::EmptyDocuments;
     use resemblance::{
-        Bounds, BulkOptions, Collection, Document, MinHash, Schema, Store, StoreOptions, Text,
+        Bounds, BulkOptions, Collection, Containment, Document, MinHash, Schema, Store,
+        StoreOptions, Text,
     };
 
     /// How documents are compared and decided.
@@ -637,5 +641,48 @@ mod tests {
             case.check_stream(&sets);
         }
         assert!(drops.iter().all(|drops| *drops > 30), "{drops:?}");
+    }
+
+    /// Estimates of exact schemas were called exact, and the signatures of schemas with containment
+    /// came back without their kept hashes.
+    #[test]
+    fn evidence_of_exact_schemas_is_exact() {
+        let whole = Containment::new(1).window(1);
+        let others = [None, Some(whole), Some(Containment::new(2).window(2))];
+        for (containment, is_exact) in itertools::iproduct!(others, [true, false]) {
+            let minhash = MinHash::new(64).threshold(0.5).banding(32, 2);
+            let mut schema = Schema::builder().text(Text::words(1)).minhash(minhash);
+            if let Some(containment) = containment {
+                schema = schema.containment(containment);
+            }
+            if is_exact {
+                schema = schema.exact();
+            }
+            let schema = schema.build().unwrap();
+            let folder = std::env::temp_dir();
+            let sketcher = schema.sketcher();
+            let deduplicator = || {
+                let options = StoreOptions::new();
+                let made = Deduplicator::create(&folder, schema.clone(), &options).unwrap();
+                DedupPolicy::Representative(Box::new(made))
+            };
+            for policy in [DedupPolicy::Cluster, deduplicator()] {
+                let options = BulkOptions::new();
+                let mut collection = Collection::new(&folder, schema.clone(), &options).unwrap();
+                for text in ["cen mix lot cex gux", "cen lot cex gux"] {
+                    let signature = sketcher.text(text).unwrap();
+                    collection
+                        .insert(Document::without_key(), &signature)
+                        .unwrap();
+                }
+                let collected = collection.finish().unwrap();
+                let join = collected.clusters();
+                let mut found = duplicates(join, policy, &Preference::Earliest, None).unwrap();
+                let duplicate = found.next().unwrap().unwrap();
+                assert_eq!(duplicate.is_exact, is_exact);
+                assert_eq!(duplicate.similarity == Some(0.8), is_exact);
+                assert_eq!(duplicate.shares.is_some(), is_exact);
+            }
+        }
     }
 }
