@@ -76,14 +76,17 @@ fn evict_from(context: &Context, arguments: &EvictArguments, store: &Store) -> R
         .slice_documents(arguments.slice.get());
     let (done, stopped) = context.carry_out(evict);
     if let Some(stopped) = stopped {
-        let evicted = before
-            .checked_sub(store.snapshot()?.len())
-            .ok_or_else(|| bug("an eviction has added documents"))?;
+        let evicted = store.metrics().evicted;
         let note = format!("evicted {evicted} documents; give the command again for the rest");
         return Err(stopped.with_note(note));
     }
     let evicted = done.map_err(|error| Failure::unfinished(path.display(), error))?;
-    print(context, arguments, &evicted, before)?;
+    // Other processes may write at the same time.
+    let left = match arguments.dry_run {
+        true => before.saturating_sub(evicted.evicted),
+        false => store.snapshot()?.len(),
+    };
+    print(context, arguments, &evicted, [before, left])?;
     if let Some(note) = arguments.older_than.and_then(|stamp| survey.doubt(stamp)) {
         context.note(note);
     }
@@ -219,11 +222,8 @@ fn print(
     context: &Context,
     arguments: &EvictArguments,
     report: &EvictReport,
-    before: u64,
+    [before, left]: [u64; 2],
 ) -> Result<()> {
-    let left = before
-        .checked_sub(report.evicted)
-        .ok_or_else(|| bug("more documents were evicted than there were"))?;
     let (verb, note) = match arguments.dry_run {
         true => ("would remove", " (a dry run: nothing was removed)"),
         false => ("removed", ""),

@@ -65,7 +65,7 @@ pub(crate) struct DedupArguments {
     /// Replace the corpus, which must be one JSON Lines file or table, by the documents kept, once they are written
     #[arg(long, conflicts_with = "output")]
     pub(super) in_place: bool,
-    /// Write only the report and the dropped documents, not those kept, even with -o, --in-place or --verdicts
+    /// Write only reports, the dropped documents and --annotate, not those kept, even with -o, --in-place or --verdicts
     #[arg(long)]
     pub(super) dry_run: bool,
     /// With --dry-run: read only this share of the documents, such as 0.01, those whose keys have the least hashes,
