@@ -237,7 +237,8 @@ impl Store {
         Self::start(py, path, move |path| options.open_or_create(path, schema))
     }
 
-    /// Queues `insert_if_new`, and returns a ticket for its answer.
+    /// Queues `insert_if_new`, and returns a ticket for its answer. If this thread has a
+    /// transaction open, for which the change would wait, raises `BusyError`.
     #[pyo3(signature = (key, document, *, payload=NO_PAYLOAD, stamp=0),
         text_signature = "($self, key, document, *, payload=b'', stamp=0)")]
     fn queue_insert_if_new(
@@ -251,12 +252,14 @@ impl Store {
         let signature = signature_of(py, &self.schema, document)?;
         let document = crate::transaction::document(key.as_ref(), payload, stamp);
         let store = self.handle.get(py)?;
+        self.gate.check(py)?;
         let queued = released(py, || store.queue().insert_if_new(document, &signature));
-        queued.map(|ticket| Ticket::new(ticket, Some))
+        queued.map(|ticket| Ticket::new(ticket, &self.gate, Some))
     }
 
     /// Queues `set_position`, and returns a ticket. The position is durable no earlier than the
-    /// documents queued before it, and is set even if one of them is an error.
+    /// documents queued before it, and is set even if one of them is an error. If this thread has a
+    /// transaction open, raises `BusyError`.
     fn queue_set_position(
         &self,
         py: Python<'_>,
@@ -264,12 +267,13 @@ impl Store {
         position: Option<&[u8]>,
     ) -> PyResult<Ticket> {
         let store = self.handle.get(py)?;
+        self.gate.check(py)?;
         let queued = released(py, || store.queue().set_position(name, position));
-        queued.map(|ticket| Ticket::new(ticket, |()| None))
+        queued.map(|ticket| Ticket::new(ticket, &self.gate, |()| None))
     }
 
     /// Does the same as `insert_if_new`, for asyncio: the event loop continues while the document
-    /// becomes durable.
+    /// becomes durable. A transaction that is open in the thread of the loop raises `BusyError`.
     #[pyo3(signature = (key, document, *, payload=None, stamp=0))]
     fn insert_if_new_async<'py>(
         slf: &Bound<'py, Self>,

@@ -78,8 +78,7 @@ impl Handle {
 }
 
 impl Drop for Handle {
-    /// The last handle waits for queued changes. These may wait for the interpreter, because a
-    /// ticket calls a Python callable.
+    /// The last handle waits for queued changes, and other threads continue meanwhile.
     fn drop(&mut self) {
         let store = lock(&self.store).take();
         // While the interpreter ends, no caller remains to wait for.
@@ -219,7 +218,25 @@ pub(crate) struct Passage {
     is_transaction: bool,
 }
 
+impl GateState {
+    /// # Errors
+    /// `Busy` if this thread has a transaction open: it would wait for itself.
+    fn check_thread(&self) -> Result<(), Error> {
+        match self.transaction == Some(std::thread::current().id()) {
+            true => Err(Error::Busy),
+            false => Ok(()),
+        }
+    }
+}
+
 impl WriterGate {
+    /// # Errors
+    /// `BusyError` if this thread has a transaction open.
+    pub(crate) fn check(&self, py: Python<'_>) -> PyResult<()> {
+        let checked = lock(&self.state).check_thread();
+        checked.or_raise(py)
+    }
+
     /// Lets one call write.
     pub(crate) fn pass(self: &Arc<Self>, py: Python<'_>) -> PyResult<Passage> {
         self.enter(py, false)
@@ -251,9 +268,7 @@ impl WriterGate {
             let calls_block = is_transaction && state.calls > 0;
             state.transaction.is_some() || calls_block || (!is_transaction && state.waiting > 0)
         };
-        if state.transaction == Some(std::thread::current().id()) {
-            return Err(Error::Busy);
-        }
+        state.check_thread()?;
         if blocks(&state) {
             let waited = self.changed.wait_timeout(state, PATIENCE);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;

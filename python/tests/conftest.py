@@ -7,12 +7,16 @@ import random
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
 import resemblance as rs
+
+_Answer = TypeVar("_Answer")
 
 WORDS = [f"{a}{b}{c}" for a in "bdfgk" for b in "aeiou" for c in "lmnrst"]
 
@@ -53,6 +57,26 @@ def near_pairs(documents: list[str], threshold: float) -> set[tuple[int, int]]:
         for i in range(j)
         if jaccard(sets[i], sets[j]) >= threshold
     }
+
+
+def in_time(work: Callable[[], _Answer], seconds: float = 30) -> _Answer:
+    """Works in a thread, so that a call that never returns fails its test."""
+    answers: list[_Answer] = []
+    raised: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            answers.append(work())
+        except BaseException as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    assert not thread.is_alive(), "the call does not return"
+    if raised:
+        raise raised[0]
+    return answers[0]
 
 
 def tool() -> str:

@@ -6,12 +6,17 @@ import asyncio
 import random
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import resemblance as rs
-from conftest import texts
+from conftest import in_time, texts
 
 
 def test_tasks_insert_and_the_loop_runs_on(path: Path, schema: rs.Schema) -> None:
@@ -85,6 +90,77 @@ def test_tickets_without_a_loop(path: Path, schema: rs.Schema) -> None:
     with rs.Store.create(path, schema) as store:
         tickets = [store.queue_insert_if_new(f"k{i}", text) for i, text in enumerate(texts(50))]
         assert sum(bool(ticket.wait()) for ticket in tickets) == len(store)
+
+
+def test_all_who_wait_for_a_ticket_are_woken(path: Path, schema: rs.Schema) -> None:
+    with rs.Store.create(path, schema, group_wait=0.5) as store:
+        ticket = store.queue_insert_if_new("a", "some text")
+        called: list[str] = []
+        assert not any(ticket.on_ready(partial(called.append, name)) for name in "xy")
+        novelties: list[rs.Novelty] = []
+        threads = [
+            threading.Thread(target=lambda: novelties.append(ticket.wait()), daemon=True) for _ in range(3)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(10)
+        assert [bool(novelty) for novelty in novelties] == [True] * 3
+        assert ticket.on_ready(lambda: None) and ticket.result() == ticket.result() == ticket.wait()
+        _until(lambda: called == ["x", "y"])
+
+
+def test_a_callable_of_a_ticket_may_use_the_answer_and_the_store(
+    path: Path, schema: rs.Schema, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raised: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda found: raised.append(found.exc_value))
+    with rs.Store.create(path, schema, group_wait=0.3) as store:
+        first = store.queue_insert_if_new("a", "some text")
+        done: list[object] = []
+
+        def use() -> None:
+            done.append(first.result().is_new)
+            store.insert("b", "another text of words")
+            done.append(store.queue_insert_if_new("c", "a third one for all").wait().is_new)
+            raise ZeroDivisionError
+
+        assert not first.on_ready(use)
+        _until(lambda: bool(raised))
+        assert done == [True, True] and isinstance(raised[0], ZeroDivisionError)
+        assert in_time(lambda: store.insert("d", "text of another thread")) == 3
+        with pytest.raises(RuntimeError, match="no answer yet"):
+            store.queue_insert_if_new("e", "some text").result()
+
+
+def _until(holds: Callable[[], bool]) -> None:
+    end = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_a_queued_change_does_not_wait_for_a_transaction_of_its_thread(schema: rs.Schema) -> None:
+    store = rs.Store.in_memory(schema)
+
+    async def main() -> None:
+        with store.transaction() as transaction:
+            transaction.insert("a", "some text")
+            with pytest.raises(rs.BusyError):
+                await store.insert_if_new_async("b", "another text of words")
+            with pytest.raises(rs.BusyError):
+                await store.set_position_async("offset", b"1")
+            with pytest.raises(rs.BusyError):
+                store.queue_insert_if_new("b", "another text of words")
+            with pytest.raises(rs.BusyError):
+                store.queue_set_position("offset", b"1")
+            ticket = in_time(lambda: store.queue_insert_if_new("c", "a third one for all"))
+            with pytest.raises(rs.BusyError):
+                ticket.wait()
+        assert ticket.wait()
+
+    in_time(lambda: asyncio.run(main()))
+    assert list(store) == ["a", "c"]
 
 
 def test_positions_follow_what_was_queued_before_them(path: Path, schema: rs.Schema) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 from weakref import WeakKeyDictionary
@@ -46,7 +47,12 @@ async def _answer(store: Store, queue: Callable[[], Ticket[_Answer]]) -> _Answer
         if not answered.done():
             answered.set_result(None)
 
-    if not ticket.on_ready(lambda: loop.call_soon_threadsafe(answer)):
+    def wake() -> None:
+        # If the loop is closed, no task waits any more.
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(answer)
+
+    if not ticket.on_ready(wake):
         await answered
     # The answer is there: this does not wait.
     return ticket.wait()
