@@ -64,6 +64,22 @@ pub(crate) fn file_error(py: Python<'_>, path: &Path, source: std::io::Error) ->
     exception(py, &error)
 }
 
+/// Checks that no call of this thread uses an object, or one that it would close.
+///
+/// # Errors
+/// `BusyError` with its name otherwise: the callable that a call runs would wait for that call.
+pub(crate) fn check_unused(py: Python<'_>, used: Option<&'static str>) -> PyResult<()> {
+    let Some(name) = used else {
+        return Ok(());
+    };
+    let message = format!(
+        "the {name} is in use by the call that runs this code; use the store or a snapshot here, or \
+         wait until that call returns"
+    );
+    let exception = class(py, "errors", "BusyError")?.call1((message,))?;
+    Err(PyErr::from_value(exception))
+}
+
 /// Turns a result of the library into one of Python.
 pub(crate) trait OrRaise<T> {
     fn or_raise(self, py: Python<'_>) -> PyResult<T>;

@@ -15,7 +15,8 @@ use crate::waiting::lock;
 /// `max_document_frequency` count only those that pass. `newer_than` is the least stamp, and
 /// `older_than` is greater than all stamps. `key_prefix` is the beginning of keys. `matching` is a
 /// callable that receives a `StoredDocument` and returns true if it passes. It is called from any
-/// thread that answers, and an exception that it raises ends the question.
+/// thread that answers, and an exception that it raises ends the question. It can use the store, but
+/// not the transaction or the iterator that asks it: that raises `BusyError`.
 #[pyclass(frozen, module = "resemblance")]
 pub(crate) struct Filter {
     newer_than: Option<u64>,

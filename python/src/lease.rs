@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread::ThreadId;
 
 use resemblance::{Error, Records, Snapshot};
 
@@ -31,6 +32,11 @@ pub(crate) struct OpenFile {
 pub(crate) trait Holder: Send + Sync {
     fn holds(&self) -> bool;
 
+    /// Returns the name of the object if a call of this thread uses it now.
+    fn used_here(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Lets go of the file.
     fn release(&self);
 }
@@ -52,6 +58,14 @@ impl OpenFile {
         let mut holders = lock(&self.holders);
         holders.retain(|(_, holder)| holder.strong_count() > 0);
         holders.push((name, holder));
+    }
+
+    /// Returns the name of an object that a call of this thread uses now.
+    pub(crate) fn used_here(&self) -> Option<&'static str> {
+        let holders = lock(&self.holders);
+        holders
+            .iter()
+            .find_map(|(_, holder)| holder.upgrade()?.used_here())
     }
 
     /// Takes the file back from all objects that hold it.
@@ -107,13 +121,27 @@ impl Held for Records {
 /// A value that has a file open until it or the store is closed.
 pub(crate) struct Lease<T: Held> {
     value: Mutex<Option<T>>,
+    user: Mutex<Option<ThreadId>>,
     pub(crate) file: Arc<OpenFile>,
+}
+
+/// The value of a lease while a thread uses it.
+struct Use<'a, T> {
+    value: MutexGuard<'a, Option<T>>,
+    user: &'a Mutex<Option<ThreadId>>,
+}
+
+impl<T> Drop for Use<'_, T> {
+    fn drop(&mut self) {
+        *lock(self.user) = None;
+    }
 }
 
 impl<T: Held> Lease<T> {
     pub(crate) fn new(file: &Arc<OpenFile>, value: T) -> Arc<Self> {
         let lease = Arc::new(Self {
             value: Mutex::new(Some(value)),
+            user: Mutex::default(),
             file: Arc::clone(file),
         });
         let holder: Weak<Self> = Arc::downgrade(&lease);
@@ -121,26 +149,42 @@ impl<T: Held> Lease<T> {
         lease
     }
 
+    /// Waits until no other thread uses the value.
+    ///
     /// # Errors
-    /// `Closed` after it was closed.
+    /// `Busy` if this thread uses it: a filter asks a Python callable, which may use anything.
+    fn enter(&self) -> Result<Use<'_, T>, Error> {
+        if self.used_here().is_some() {
+            return Err(Error::Busy);
+        }
+        let value = lock(&self.value);
+        *lock(&self.user) = Some(std::thread::current().id());
+        Ok(Use {
+            value,
+            user: &self.user,
+        })
+    }
+
+    /// # Errors
+    /// `Closed` after it was closed, and `Busy` if this thread uses it.
     pub(crate) fn with<R>(
         &self,
         work: impl FnOnce(&mut T) -> Result<R, Error>,
     ) -> Result<R, Error> {
-        match lock(&self.value).as_mut() {
+        match self.enter()?.value.as_mut() {
             Some(value) => work(value),
             None => Err(Self::closed()),
         }
     }
 
     /// # Errors
-    /// `Closed` after it was closed.
+    /// `Closed` after it was closed, and `Busy` if this thread uses it.
     pub(crate) fn take(&self) -> Result<T, Error> {
-        lock(&self.value).take().ok_or_else(Self::closed)
+        self.enter()?.value.take().ok_or_else(Self::closed)
     }
 
     pub(crate) fn is_open(&self) -> bool {
-        lock(&self.value).is_some()
+        self.enter().map_or(true, |used| used.value.is_some())
     }
 
     fn closed() -> Error {
@@ -162,9 +206,13 @@ impl<T: Held> Holder for Lease<T> {
         self.value.try_lock().map_or(true, |value| value.is_some())
     }
 
+    fn used_here(&self) -> Option<&'static str> {
+        let is_used = *lock(&self.user) == Some(std::thread::current().id());
+        is_used.then_some(T::NAME)
+    }
+
     fn release(&self) {
-        let value = lock(&self.value).take();
-        if let Some(value) = value {
+        if let Ok(value) = self.take() {
             value.end();
         }
     }

@@ -12,11 +12,11 @@ use resemblance_corpus::verification::{FeatureSets, verify_exact};
 
 use crate::answers::{Matches, Record};
 use crate::batches::{Batches, signature_of};
-use crate::errors::{OrRaise, file_error, invalid};
+use crate::errors::{OrRaise, check_unused, file_error, invalid};
 use crate::filter::{Filter, Passing};
 use crate::joins::{Clusters, Pairs, bounds, family};
 use crate::keys::{Key, optional_key};
-use crate::lease::{Lease, OpenFile};
+use crate::lease::{Holder, Lease, OpenFile};
 use crate::maintain::{check_report, stats_object};
 use crate::progress::Callback;
 use crate::python::{Report, given, object};
@@ -531,6 +531,7 @@ impl Records {
         self.home.check(py)?;
         let mut next = lock(&self.ready).pop_front();
         if next.is_none() {
+            check_unused(py, self.records.used_here())?;
             let read: PyResult<Vec<_>> = released(py, || {
                 let together =
                     |all: &mut resemblance::Records| all.by_ref().take(RECORDS_TOGETHER).collect();

@@ -12,7 +12,7 @@ use resemblance::{DocumentId, EvictPolicy, ExistingKeys, StoreOptions};
 use crate::answers::{Novelty, Upserted};
 use crate::batches::signature_of;
 use crate::corpus::Deduplicator;
-use crate::errors::{file_error, invalid, invalid_parameter};
+use crate::errors::{check_unused, file_error, invalid, invalid_parameter};
 use crate::filter::judge;
 use crate::keys::Key;
 use crate::lease::{Lease, OpenFile};
@@ -488,6 +488,7 @@ impl Store {
     /// back an open transaction. A call in another thread keeps the file open until it ends.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.handle.home.check(py)?;
+        check_unused(py, self.handle.file.used_here())?;
         if let Some(store) = py.detach(|| lock(&self.handle.store).take()) {
             let file = &self.handle.file;
             let _ = released(py, || {

@@ -10,11 +10,11 @@ use resemblance_corpus::verification::SketchedText;
 
 use crate::answers::{Matches, Novelty, Record, Upserted};
 use crate::batches::{Batch, Batches, Beside, signature_of};
-use crate::errors::invalid;
+use crate::errors::{check_unused, invalid};
 use crate::filter::{Filter, Passing};
 use crate::joins::bounds;
 use crate::keys::Key;
-use crate::lease::{Held, Lease, OpenFile};
+use crate::lease::{Held, Holder, Lease, OpenFile};
 use crate::python::given;
 use crate::schema::Schema;
 use crate::waiting::{Home, Passage, released};
@@ -329,11 +329,13 @@ impl Transaction {
         work: impl FnOnce(&mut WriteTransaction) -> Result<T, Error> + Send,
     ) -> PyResult<T> {
         self.home.check(py)?;
+        check_unused(py, self.open.used_here())?;
         released(py, || self.open.with(|open| work(&mut open.transaction)))
     }
 
     fn take(&self, py: Python<'_>) -> PyResult<OpenTransaction> {
         self.home.check(py)?;
+        check_unused(py, self.open.used_here())?;
         let open = released(py, || self.open.take())?;
         self.is_ended.store(true, Ordering::Relaxed);
         Ok(open)

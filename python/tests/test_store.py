@@ -23,7 +23,7 @@ import pytest
 import resemblance as rs
 import resemblance.datasketch
 import resemblance.exact
-from conftest import jaccard, near_pairs, shingles, texts
+from conftest import in_time, jaccard, near_pairs, shingles, texts
 from resemblance.reports import StoredDocument
 
 TEXT = "it was the best of times it was the worst of times it was the age of wisdom"
@@ -591,6 +591,40 @@ def test_filters(store: rs.Store) -> None:
             with pytest.raises(ZeroDivisionError):
                 question()
         assert len(store.query(TEXT)) == count
+
+
+def test_a_filter_does_not_wait_for_the_call_that_asks_it(schema: rs.Schema) -> None:
+    store = rs.Store.in_memory(schema)
+    store.insert_many(texts(20), [f"k{i}" for i in range(20)])
+    records: list[Iterator[rs.Record]] = []
+
+    def ask(use: Callable[[rs.Transaction], object]) -> int:
+        with store.transaction() as transaction:
+            transaction.insert(None, TEXT)
+            filter = rs.Filter(matching=lambda document: bool(use(transaction)) or True)
+            return len(transaction.query(TEXT, filter=filter))
+
+    def read(use: Callable[[], object]) -> int:
+        records[:] = [store.records(filter=rs.Filter(matching=lambda document: bool(use()) or True))]
+        return len(list(records[0]))
+
+    assert in_time(lambda: ask(lambda _: store.query(TEXT))) == 1
+    uses: list[Callable[[rs.Transaction], object]] = [
+        lambda transaction: transaction.get("k0"),
+        lambda transaction: "k0" in transaction,
+        lambda transaction: transaction.query(TEXT),
+        lambda transaction: transaction.commit(),
+        lambda transaction: transaction.__exit__(None, None, None),
+        lambda _: store.close(),
+    ]
+    for use in uses:
+        with pytest.raises(rs.BusyError, match="Transaction is in use by"):
+            in_time(lambda: ask(use))
+    assert in_time(lambda: read(lambda: store.get("k0"))) == 21
+    for call in (store.close, lambda: next(records[0])):
+        with pytest.raises(rs.BusyError, match="Records is in use by"):
+            in_time(lambda: read(call))
+    assert len(store) == 21
 
 
 def test_upkeep(store: rs.Store, path: Path, tmp_path: Path) -> None:

@@ -173,7 +173,9 @@ class ReadOnlyError(ResemblanceError):
 
 
 class BusyError(ResemblanceError):
-    """This thread has a write transaction open. Commit or roll back first."""
+    """This thread has a write transaction open: commit or roll back first. Or a call runs this code,
+    such as the callable of a filter, and the code uses the object of that call.
+    """
 
 
 class QueueFullError(ResemblanceError):
