@@ -102,7 +102,7 @@ fn message(error: &Error) -> String {
                 None => error.to_string(),
             };
             format!(
-                "{found}; several processes can write a store with shared_writers=True: see \
+                "{found}; with shared_writers=True several processes write a store in turns: see \
                  docs/python/several-processes.md"
             )
         }

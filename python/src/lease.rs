@@ -25,6 +25,8 @@ pub(crate) fn closed(what: &str) -> Error {
 /// A file, and the objects that may keep it open.
 pub(crate) struct OpenFile {
     path: PathBuf,
+    /// The process that has it open. In a fork of it, this is only a copy.
+    process: u32,
     holders: Mutex<Vec<(&'static str, Weak<dyn Holder>)>>,
 }
 
@@ -45,6 +47,7 @@ impl OpenFile {
     pub(crate) fn new(path: &Path) -> Arc<Self> {
         let file = Arc::new(Self {
             path: path.canonicalize().unwrap_or_else(|_| path.into()),
+            process: std::process::id(),
             holders: Mutex::default(),
         });
         let mut files = lock(&OPEN_FILES);
@@ -82,7 +85,8 @@ impl OpenFile {
         let path = path.canonicalize().ok()?;
         let files: Vec<_> = lock(&OPEN_FILES).iter().filter_map(Weak::upgrade).collect();
         let mut counts = BTreeMap::new();
-        for file in files.iter().filter(|file| file.path == path) {
+        let here = |file: &&Arc<Self>| file.path == path && file.process == std::process::id();
+        for file in files.iter().filter(here) {
             for (name, holder) in lock(&file.holders).iter() {
                 if holder.upgrade().is_some_and(|holder| holder.holds()) {
                     *counts.entry(*name).or_insert(0) += 1;

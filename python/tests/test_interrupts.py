@@ -258,6 +258,29 @@ FORK = textwrap.dedent(
 )
 
 
+TURN = """
+import os, sys
+import resemblance as rs
+store = rs.Store.open(sys.argv[1], shared_writers=True)
+transaction = store.transaction()
+if os.fork() == 0:
+    try:
+        rs.Store.open(sys.argv[1], wait=0.2).insert("a", "some text")
+    except rs.LockedError as error:
+        print(error, flush=True)
+    os._exit(0)
+os.wait()
+"""
+
+
+def test_a_fork_does_not_hold_the_files_of_its_parent(path: Path, schema: rs.Schema) -> None:
+    rs.Store.create(path, schema).close()
+    ran = subprocess.run(
+        [sys.executable, "-c", TURN, str(path)], capture_output=True, text=True, timeout=60
+    )
+    assert "is in use by" in ran.stdout and "this process" not in ran.stdout, ran.stdout + ran.stderr
+
+
 def test_a_fork_is_told_and_loses_nothing(path: Path, schema: rs.Schema) -> None:
     with rs.Store.create(path, schema) as store:
         store.insert("a", "some text")
