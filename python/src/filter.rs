@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use resemblance::StoredDocument;
 
@@ -22,7 +23,7 @@ pub(crate) struct Filter {
     newer_than: Option<u64>,
     older_than: Option<u64>,
     key_prefix: Option<Key>,
-    matching: Option<Arc<Py<PyAny>>>,
+    matching: Option<Py<PyAny>>,
 }
 
 #[pymethods]
@@ -39,8 +40,13 @@ impl Filter {
             newer_than,
             older_than,
             key_prefix,
-            matching: matching.map(Arc::new),
+            matching,
         }
+    }
+
+    // The callable can be changed, and `Filter` cannot: clearing the callable ends every cycle.
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.matching)
     }
 }
 
@@ -48,13 +54,18 @@ impl Filter {
 #[derive(Clone, Default)]
 pub(crate) struct Passing {
     pub(crate) filter: Option<resemblance::Filter<'static>>,
+    /// The callable that the filter asks. The filter shares this reference; `Filter` has another.
+    pub(crate) callable: Option<Arc<Py<PyAny>>>,
     raised: Arc<Mutex<Option<PyErr>>>,
 }
 
 impl Passing {
     pub(crate) fn new(filter: Option<&Bound<'_, Filter>>) -> Self {
         let mut passing = Self::default();
-        if let Some(filter) = filter.map(|filter| filter.get()) {
+        if let Some(bound) = filter {
+            let filter = bound.get();
+            let callable = filter.matching.as_ref();
+            passing.callable = callable.map(|it| Arc::new(it.clone_ref(bound.py())));
             let (newer_than, older_than) = (filter.newer_than, filter.older_than);
             let key_prefix = filter.key_prefix.as_ref().map(|prefix| &prefix.0);
             let made = given!(
@@ -63,7 +74,7 @@ impl Passing {
                 older_than,
                 key_prefix
             );
-            passing.filter = Some(match filter.matching.clone() {
+            passing.filter = Some(match passing.callable.clone() {
                 Some(callable) => {
                     let raised = Arc::clone(&passing.raised);
                     made.when(move |document| passes(&callable, &raised, document))

@@ -7,6 +7,7 @@ use std::thread::JoinHandle;
 
 use numpy::PyArray1;
 use pyo3::IntoPyObjectExt;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyIterator, PyList};
 use resemblance::search::{Certainty, LeftOut};
@@ -279,6 +280,12 @@ impl Drop for Pairs {
 
 #[pymethods]
 impl Pairs {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        // A reporter at work is not garbage.
+        let reporter = self.reporter.try_lock();
+        reporter.map_or(Ok(()), |reporter| visit.call(&reporter.callable))
+    }
+
     fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
         slf
     }

@@ -44,7 +44,7 @@ impl CallerLink {
 
 /// Reports new progress to a Python callable.
 pub(crate) struct Reporter {
-    callable: Callback,
+    pub(crate) callable: Callback,
     last: Option<Step>,
 }
 

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use pyo3::call::PyCallArgs;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use resemblance::{Error, Nearest};
 use resemblance_corpus::verification::{FeatureSets, verify_exact};
@@ -523,6 +524,10 @@ pub(crate) struct Records {
 
 #[pymethods]
 impl Records {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(self.passing.callable.as_deref())
+    }
+
     fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
         slf
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 import io
 import itertools
@@ -625,6 +626,29 @@ def test_a_filter_does_not_wait_for_the_call_that_asks_it(schema: rs.Schema) -> 
         with pytest.raises(rs.BusyError, match="Records is in use by"):
             in_time(lambda: read(call))
     assert len(store) == 21
+
+
+@pytest.mark.parametrize("holder", ["filter", "records", "pairs"])
+def test_a_store_in_a_cycle_is_freed(path: Path, schema: rs.Schema, holder: str) -> None:
+    class Seen:
+        def __init__(self) -> None:
+            self.hidden = {"b"}
+            self.store = rs.Store.open_or_create(path, schema, wait=0)
+            self.store.insert("a", TEXT)
+            filter = rs.Filter(matching=lambda document: document.key not in self.hidden)
+            holders: dict[str, Callable[[], object]] = {
+                "filter": lambda: filter,
+                "records": lambda: self.store.records(filter=filter),
+                "pairs": lambda: self.store.pairs(progress=lambda _: bool(self.hidden)),
+            }
+            self.held = holders[holder]()
+
+    seen = Seen()
+    gc.collect()
+    assert "a" in seen.store
+    del seen
+    gc.collect()
+    rs.Store.open(path, wait=5).close()
 
 
 def test_upkeep(store: rs.Store, path: Path, tmp_path: Path) -> None:
