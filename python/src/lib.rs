@@ -93,10 +93,14 @@ mod _native {
         version_details,
     };
 
+    use numpy::{PyArray1, PyArrayMethods};
     use pyo3::prelude::*;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        // The first array loads the interface of NumPy, and Ctrl-C meanwhile would be a panic.
+        let _ = module.py().import("numpy")?;
+        let _ = PyArray1::<u64>::from_vec(module.py(), Vec::new()).readonly();
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
         module.add("FORMAT_VERSION", resemblance::stats::FORMAT_VERSION)
     }

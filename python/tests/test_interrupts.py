@@ -143,6 +143,23 @@ def seconds_until_interrupted(call: str, path: Path) -> float:
     return took
 
 
+def test_ctrl_c_in_the_first_call_that_returns_an_array() -> None:
+    program = """
+import os, signal, threading
+import resemblance as rs
+signal.signal(signal.SIGINT, signal.default_int_handler)
+schema = rs.Schema(text=rs.Text.words(2), minhash=rs.MinHash(64))
+text = "one two three four five six seven eight " * 1_000_000
+threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    schema.features(text)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert ran.stdout == "interrupted\n", ran.stderr
+
+
 def test_a_file_can_be_opened_after_a_call_that_was_interrupted(
     path: Path, schema: rs.Schema
 ) -> None:
