@@ -1,9 +1,11 @@
 //! Exact similarities of sets of features and of weighted sets, and the passages that texts share.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use resemblance::Error;
 use resemblance::exact::{FeatureSet, SharedPassage, SharedSpans, WeightedSet};
 use resemblance_corpus::verification::Explanation;
 
@@ -11,7 +13,10 @@ use crate::errors::OrRaise;
 use crate::keys::{Key, features_of};
 use crate::python::{Report, choice, object};
 use crate::schema::{Schema, TextFields, weighted_features};
-use crate::waiting::released;
+use crate::waiting::{interruptible, released};
+
+/// Texts up to this length are compared within some milliseconds, so without a thread of their own.
+const COMPARED_AT_ONCE_BYTES: usize = 64 * 1024;
 
 type Features = FeatureSet<Vec<u8>>;
 type Weights = WeightedSet<Vec<u8>>;
@@ -20,7 +25,10 @@ type Weights = WeightedSet<Vec<u8>>;
 type Measure<T> = fn(&T, &T) -> f64;
 
 fn set_of(features: &Bound<'_, PyAny>) -> PyResult<Features> {
-    let read = features_of(features)?.map(|feature| Ok(feature?.extract::<Key>()?.0));
+    let read = features_of(features)?.map(|feature| {
+        features.py().check_signals()?;
+        Ok(feature?.extract::<Key>()?.0)
+    });
     read.collect()
 }
 
@@ -60,6 +68,20 @@ pub(crate) fn similarity_of_weights(
     ];
     let measure = choice(a.py(), "measure", measure, &measures)?;
     Ok(measure(&weights_of(a)?, &weights_of(b)?))
+}
+
+/// Compares copies of two texts, long ones in a separate thread, so that Ctrl-C works.
+fn compare<T: Send + 'static>(
+    py: Python<'_>,
+    a: &str,
+    b: &str,
+    work: impl FnOnce(&str, &str) -> Result<T, Error> + Send + 'static,
+) -> PyResult<T> {
+    if a.len() + b.len() <= COMPARED_AT_ONCE_BYTES {
+        return released(py, || work(a, b));
+    }
+    let (a, b) = (a.to_owned(), b.to_owned());
+    interruptible(py, move || work(&a, &b))
 }
 
 /// The start and the end of a part of a text, as a tuple in Python.
@@ -136,6 +158,15 @@ impl PassageOfTexts {
     }
 }
 
+/// The fields of `explanation.Explanation`: the texts that the schema extracts, compared.
+struct ComparedTexts {
+    found: Explanation,
+    spans: SpanFields,
+    longest: Option<PassageOfTexts>,
+    a: String,
+    b: String,
+}
+
 /// Returns the passages that two texts share, as `exact.SharedSpans`.
 #[pyfunction]
 pub(crate) fn spans_of_texts<'py>(
@@ -145,7 +176,7 @@ pub(crate) fn spans_of_texts<'py>(
     text: TextFields,
 ) -> Report<'py> {
     let recipe = text.build(py)?;
-    let found = released(py, || {
+    let found = compare(py, a, b, move |a, b| {
         let found = resemblance::exact::shared_spans(&recipe, a, b)?;
         Ok(SpanFields::new(found, a, b))
     })?;
@@ -160,21 +191,27 @@ pub(crate) fn explanation_of_texts<'py>(
     b: &str,
     schema: &Schema,
 ) -> Report<'py> {
-    let [a, b] = [a, b].map(|document| released(py, || schema.parts.taken(document)));
-    let (a, b) = (a?, b?);
-    let (found, spans, longest) = released(py, || {
-        let found = Explanation::new(&schema.parts.schema, &a, &b)?;
+    let parts = Arc::clone(&schema.parts);
+    let compared = compare(py, a, b, move |a, b| {
+        let (a, b) = (parts.taken(a)?.into_owned(), parts.taken(b)?.into_owned());
+        let found = Explanation::new(&parts.schema, &a, &b)?;
         let longest = found.longest.as_ref();
-        let placed = longest.map(|it| PassageOfTexts::new(it, &a, &b));
-        let spans = SpanFields::new(found.shared.clone(), &a, &b);
-        Ok((found, spans, placed))
+        Ok(ComparedTexts {
+            longest: longest.map(|it| PassageOfTexts::new(it, &a, &b)),
+            spans: SpanFields::new(found.shared.clone(), &a, &b),
+            found,
+            a,
+            b,
+        })
     })?;
+    let found = compared.found;
+    let longest = compared.longest.map(|longest| longest.object(py));
     object!(py, explanation.Explanation,
         found { estimate, weighted_similarity, weighted_cosine, distance },
-        a: &*a,
-        b: &*b,
-        shared: spans.object(py)?,
-        longest: longest.map(|longest| longest.object(py)).transpose()?,
+        a: compared.a,
+        b: compared.b,
+        shared: compared.spans.object(py)?,
+        longest: longest.transpose()?,
     )
 }
 
@@ -187,7 +224,7 @@ pub(crate) fn passage_of_texts<'py>(
     text: TextFields,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
     let recipe = text.build(py)?;
-    let found = released(py, || {
+    let found = compare(py, a, b, move |a, b| {
         let found = resemblance::exact::longest_shared_passage(&recipe, a, b)?;
         Ok(found.map(|found| PassageOfTexts::new(&found, a, b)))
     })?;
@@ -196,7 +233,7 @@ pub(crate) fn passage_of_texts<'py>(
 
 /// Short texts that are found as wholes in others.
 #[pyclass(frozen, module = "resemblance.exact")]
-pub(crate) struct WholeTexts(resemblance::exact::WholeTexts);
+pub(crate) struct WholeTexts(Arc<resemblance::exact::WholeTexts>);
 
 #[pymethods]
 impl WholeTexts {
@@ -214,17 +251,20 @@ impl WholeTexts {
         let whole = resemblance::exact::WholeTexts::new(&recipe);
         let mut whole = whole.map_err(resemblance::Error::from).or_raise(py)?;
         for text in texts.try_iter()? {
+            py.check_signals()?;
             whole.insert(&text?.extract::<String>()?);
         }
-        Ok(Self(whole))
+        Ok(Self(Arc::new(whole)))
     }
 
     /// Returns the numbers of the texts that are wholly in another one, and where each is first.
     fn find(&self, py: Python<'_>, text: &str) -> PyResult<Vec<(usize, Position)>> {
-        let found = released(py, || Ok(self.0.find(text)?))?;
-        let placed = found
-            .into_iter()
-            .map(|(number, span)| (number, position(text, &span)));
-        Ok(placed.collect())
+        let whole = Arc::clone(&self.0);
+        compare(py, text, "", move |text, _| {
+            let found = whole.find(text)?.into_iter();
+            Ok(found
+                .map(|(number, span)| (number, position(text, &span)))
+                .collect())
+        })
     }
 }

@@ -174,13 +174,29 @@ pub(crate) fn in_background<T: Send + 'static>(
             let _ = py.detach(|| thread.join());
             answer.or_raise(py)
         }
-        Ok(None) => Err(PyRuntimeError::new_err("a thread of resemblance panicked")),
+        Ok(None) => Err(panicked()),
         Err(raised) => {
             link.stop.set();
             py.detach(|| leave(thread));
             Err(raised)
         }
     }
+}
+
+/// Computes in a separate thread. After Ctrl-C the caller does not wait for it: it holds no file.
+pub(crate) fn interruptible<T: Send + 'static>(
+    py: Python<'_>,
+    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+) -> PyResult<T> {
+    let (sender, receiver) = sync_channel(1);
+    // The caller may have stopped waiting.
+    drop(spawn(move || drop(sender.send(work())))?);
+    let answer = receive(py, &Mutex::new(receiver), || Ok(()))?;
+    answer.ok_or_else(panicked)?.or_raise(py)
+}
+
+fn panicked() -> PyErr {
+    PyRuntimeError::new_err("a thread of resemblance panicked")
 }
 
 /// Waits a moment for a thread that was stopped, then detaches it.

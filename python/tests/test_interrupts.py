@@ -39,6 +39,11 @@ CALLS = {
     "bulk_build": "rs.bulk_build(folder / 'new.rsm', endless(), schema)",
     "iteration": "[list(store) for _ in range(10**9)]",
     "evict": "store.evict(matching=lambda document: time.sleep(0.01), dry_run=True)",
+    "shared_spans": "compare(exact.shared_spans)",
+    "explain": "compare(rs.explain)",
+    # No Python code runs between two values.
+    "exact.jaccard": "exact.jaccard(map(hex, map(sum, itertools.repeat([1] * 3_000))), [])",
+    "whole_texts": "exact.WholeTexts(itertools.repeat('some short text ' * 50))",
     "ticket": "wait_for(lambda: store.queue_insert_if_new('x', 'some text').wait())",
 }
 
@@ -48,6 +53,7 @@ from pathlib import Path
 sys.path.insert(0, {tests!r})
 import resemblance as rs
 from conftest import texts
+from resemblance import exact
 
 folder = Path({folder!r})
 schema = rs.Schema(text=rs.Text.words(2), minhash=rs.MinHash(128, threshold=0.7))
@@ -69,6 +75,11 @@ def huge(call):
     text = "one two three four five six seven eight " * 20_000_000
     print("ready", flush=True)
     call(text)
+
+def compare(call):
+    a, b = (" ".join(f"w{{n * 7919 % size}}" for n in range(1_500_000)) for size in (100_003, 100_019))
+    print("ready", flush=True)
+    call(a, b)
 
 def burn():
     # Ends with its parent, or after a while.
@@ -130,7 +141,7 @@ def seconds_until_interrupted(call: str, path: Path) -> float:
     )
     child = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
     assert child.stdout is not None
-    for _ in range(2 if call.startswith(("alike", "huge")) else 1):
+    for _ in range(2 if call.startswith(("alike", "huge", "compare")) else 1):
         assert child.stdout.readline() == "ready\n"
     time.sleep(1.0)
     assert child.poll() is None
