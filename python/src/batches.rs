@@ -41,7 +41,7 @@ const PIECE_BYTES: usize = 8 << 20;
 /// The minimum number of bytes of text for which a thread is worth starting.
 const THREAD_BYTES: usize = 32 << 10;
 
-/// What is expected in place of a text with a lone surrogate.
+/// The advice for a text with a lone surrogate.
 const ENCODABLE: &str =
     "a text without lone surrogates; text.encode('utf-8', 'replace').decode() replaces them";
 

@@ -35,7 +35,7 @@ pub(crate) use progress::ProgressDisplay;
 pub(crate) use report::{DropReport, Evidence, RejectedReport, Survivor, SurvivorPlace};
 pub(crate) use results::{Format, Layout, Results};
 pub(crate) use sections::{Section, SectionItem, SectionRow};
-pub(crate) use sink::Sink;
+pub(crate) use sink::{CompleteSink, Sink};
 pub(crate) use target::OutputTarget;
 pub(crate) use value::{
     Column, ColumnKind, Value, euclidean_column, euclidean_distance, longest_run, nearness_columns,

@@ -177,7 +177,7 @@ impl Sink {
             SinkFiles::Folder(mut folder) => {
                 folder.open_up_to(sources, corpus, records, header)?;
                 folder.close()?;
-                CompleteSink::Folder(folder)
+                CompleteSink::Folder(Box::new(folder))
             }
         })
     }
@@ -187,7 +187,7 @@ impl Sink {
 #[must_use = "without a name it is removed"]
 pub(crate) enum CompleteSink {
     File(CompleteFile),
-    Folder(OutputFolder),
+    Folder(Box<OutputFolder>),
 }
 
 impl CompleteSink {

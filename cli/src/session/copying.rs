@@ -3,14 +3,15 @@
 
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Seek};
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use resemblance::Text;
 use resemblance_corpus::dedup::{RepeatedParts, TextPart, TextParts};
 use resemblance_corpus::{
-    Corpus, CorpusDocument, CorpusRecords, PageFate, ReadTotals, RevisitTarget, SourceKind,
-    SourceOrigin, TextTrims,
+    Corpus, CorpusDocument, CorpusRecord, CorpusRecords, PageFate, ReadTotals, RevisitTarget,
+    SourceKind, SourceOrigin, TextTrims,
 };
 
 use super::context::Context;
@@ -18,7 +19,7 @@ use super::documents::CorpusDocuments;
 use super::positions::BitList;
 use super::tally::DocumentTally;
 use crate::failure::{Failure, Result};
-use crate::output::{CompleteFile, ProgressDisplay, Sink};
+use crate::output::{CompleteFile, CompleteSink, ProgressDisplay, Sink};
 
 /// Copies standard input, and whatever else can be read only once, to temporary files.
 pub(crate) fn spool_sources(context: &Context, corpus: &mut Corpus) -> Result<()> {
@@ -55,6 +56,60 @@ pub(crate) struct CopiedRecords {
     pub(crate) are_trimmed: bool,
     /// The revisit records in place of pages that are not wanted.
     pub(crate) revisits: Option<Revisits>,
+}
+
+impl CopiedRecords {
+    /// Returns the records as they are.
+    pub(crate) fn unchanged(wanted: BitList, sink: Sink) -> Self {
+        Self {
+            wanted,
+            sink,
+            are_trimmed: false,
+            revisits: None,
+        }
+    }
+
+    /// Writes a record, or those of its documents that are wanted.
+    fn copy(
+        &mut self,
+        context: &Context,
+        corpus: &Corpus,
+        records: &CorpusRecords,
+        record: &CorpusRecord,
+        numbers: Range<u64>,
+    ) -> Result<()> {
+        let (sink, wanted, first) = (&mut self.sink, &self.wanted, numbers.start);
+        sink.begin_source(record.source, corpus, records)?;
+        // A corpus that has grown since is reported in the end.
+        let is_wanted = |number| Ok::<_, Failure>(number < wanted.len() && wanted.get(number)?);
+        if let Some(archived) = &record.archived {
+            let fate = match &self.revisits {
+                _ if is_wanted(first)? => PageFate::Copied,
+                Some(revisits) => revisits.fate(first),
+                None => PageFate::LeftOut,
+            };
+            if sink.archived(record, fate)? || !archived.is_page() {
+                return Ok(());
+            }
+        }
+        if record.table_rows.is_some() {
+            return sink.table(record.source, corpus, numbers, |row| {
+                context.interrupt.check()?;
+                is_wanted(first + row)
+            });
+        }
+        if !is_wanted(first)? {
+            return Ok(());
+        }
+        // The second reading saw the same, or the totals differ in the end.
+        let trimmed = match self.are_trimmed {
+            true => corpus
+                .trimmed_record(record)
+                .map_err(|_| corpus_changed())?,
+            false => None,
+        };
+        sink.record(trimmed.as_ref().unwrap_or(record), first, corpus, records)
+    }
 }
 
 /// The pages that revisit records refer to.
@@ -108,9 +163,8 @@ pub(crate) fn copy_records(
     mut outputs: Vec<CopiedRecords>,
     others: Vec<CompleteFile>,
 ) -> Result<()> {
-    let name_others = || others.into_iter().try_for_each(CompleteFile::give_name);
     if outputs.is_empty() {
-        return name_others();
+        return others.into_iter().try_for_each(CompleteFile::give_name);
     }
     let bytes_read = Arc::new(AtomicU64::new(0));
     let mut records =
@@ -125,55 +179,22 @@ pub(crate) fn copy_records(
         progress.update(number, bytes_read.load(Ordering::Relaxed));
         let first = number;
         number += record.documents();
-        for CopiedRecords {
-            wanted,
-            sink,
-            are_trimmed,
-            revisits,
-        } in &mut outputs
-        {
-            sink.begin_source(record.source, corpus, &records)?;
-            // A corpus that has grown since is reported below.
-            let is_wanted = |number| Ok(number < wanted.len() && wanted.get(number)?);
-            if let Some(archived) = &record.archived {
-                let fate = match revisits {
-                    _ if is_wanted(first)? => PageFate::Copied,
-                    Some(revisits) => revisits.fate(first),
-                    None => PageFate::LeftOut,
-                };
-                if sink.archived(&record, fate)? || !archived.is_page() {
-                    continue;
-                }
-            }
-            if record.table_rows.is_some() {
-                sink.table(record.source, corpus, first..number, |row| {
-                    context.interrupt.check()?;
-                    is_wanted(first + row)
-                })?;
-            } else if is_wanted(first)? {
-                // The second reading saw the same, or the totals below differ.
-                let trimmed = match are_trimmed {
-                    true => corpus
-                        .trimmed_record(&record)
-                        .map_err(|_| corpus_changed())?,
-                    false => None,
-                };
-                sink.record(trimmed.as_ref().unwrap_or(&record), first, corpus, &records)?;
-            }
+        for output in &mut outputs {
+            output.copy(context, corpus, &records, &record, first..number)?;
         }
     }
     progress.clear();
     // Decisions are by the number of a record: of other records they would keep the wrong ones.
     must_be_same(totals, records.totals())?;
-    let mut complete = Vec::new();
-    for output in outputs {
-        complete.push(output.sink.complete(corpus, &records)?);
-    }
+    let complete = outputs
+        .into_iter()
+        .map(|output| output.sink.complete(corpus, &records));
+    let complete: Vec<CompleteSink> = complete.collect::<Result<_>>()?;
     for output in complete {
         let notes = output.give_name()?;
         notes.iter().for_each(|note| context.note(note));
     }
-    name_others()
+    others.into_iter().try_for_each(CompleteFile::give_name)
 }
 
 /// An error unless two readings saw the same.

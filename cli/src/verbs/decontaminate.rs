@@ -176,24 +176,12 @@ pub(crate) fn decontaminate(
         corpus: &shared_corpus,
     };
     let compared = comparison.run(known, &mut tests, report.as_mut())?;
-    let kept = CopiedRecords {
-        wanted: compared.kept,
-        sink,
-        are_trimmed: false,
-        revisits: None,
-    };
-    let reports = [
-        report.map(Results::complete),
-        items.map(|items| tests.write(items)),
-    ];
-    let reports: Result<Vec<_>> = reports.into_iter().flatten().collect();
-    copy_records(
-        context,
-        &shared_corpus,
-        compared.totals,
-        vec![kept],
-        reports?,
-    )?;
+    let kept = CopiedRecords::unchanged(compared.kept, sink);
+    let mut reports = Vec::new();
+    reports.extend(report.map(Results::complete).transpose()?);
+    reports.extend(items.map(|items| tests.write(items)).transpose()?);
+    let totals = compared.totals;
+    copy_records(context, &shared_corpus, totals, vec![kept], reports)?;
     if compared.capped > 0 {
         context.note(format!(
             "--max-frequency ignored hashes of {} documents: kept ones may share passages with tests",

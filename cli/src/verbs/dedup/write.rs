@@ -329,7 +329,7 @@ impl DedupFiles<OutputTarget> {
     }
 }
 
-/// What is written of the decisions.
+/// The decisions on all documents, and the reports about them.
 pub(in crate::verbs) struct DecidedBits {
     pub(in crate::verbs) kept: BitList,
     pub(in crate::verbs) dropped: BitList,
