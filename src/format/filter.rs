@@ -106,6 +106,11 @@ impl FilterShape {
         self.pieces > 0 && (1..=MAX_BLOCKS).contains(&self.blocks) && matches!(self.set_bits, 4 | 8)
     }
 
+    /// Returns the number of blocks in all pieces.
+    pub(crate) fn all_blocks(self) -> u64 {
+        u64::from(self.pieces) * u64::from(self.blocks)
+    }
+
     /// Returns the index of the piece that a bucket belongs to.
     #[inline]
     pub(crate) fn piece(self, bucket: u64) -> u32 {
@@ -337,6 +342,20 @@ mod tests {
         assert_eq!(shape(65_536, 12), (25, 123, 8));
         assert_eq!(shape(u64::MAX, 12), (u32::MAX, 126, 8));
         assert_eq!((shape(1_000, 9), shape(1_000, 8)), ((1, 36, 8), (1, 32, 4)));
+    }
+
+    /// A merge may write no larger filter.
+    #[test]
+    fn filter_shapes_have_at_most_one_block_for_each_posting() {
+        let powers = (0..64).map(|shift| 1_u64 << shift);
+        let around = powers.flat_map(|power| [power - 1, power, power + 1, 3 * (power >> 1)]);
+        let all = (1..20_000).chain(around).chain([u64::MAX]);
+        for postings in all.filter(|postings| *postings > 0) {
+            for bits in 1..=16 {
+                let shape = FilterShape::new(postings, bits);
+                assert!(shape.all_blocks() <= postings, "{postings}, {bits} bits");
+            }
+        }
     }
 
     #[test]

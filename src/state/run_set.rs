@@ -101,6 +101,9 @@ impl RunSet {
             let Some(inputs) = self.inputs(output) else {
                 return Some("a merge and the runs that it merges");
             };
+            if !has_fitting_filter(output, inputs) {
+                return Some("a merge's filter and its postings");
+            }
             merging.extend(inputs.iter().map(|run| run.descriptor.run));
         }
         merging.sort_unstable();
@@ -125,4 +128,20 @@ impl RunSet {
         let begun = output.lanes.last().is_some();
         (spans && begun && numbers.eq(output.inputs.iter().copied())).then_some(inputs)
     }
+}
+
+/// Returns true unless the filter of the lane that a merge is writing has more blocks than the lane had postings when it
+/// was begun. Only this lane can claim a filter whose pieces need not be in the file, and the merge will write them all.
+fn has_fitting_filter(output: &RunDescriptor, inputs: &[Arc<Run>]) -> bool {
+    let writing = output.lanes.last();
+    let Some((lane, filter)) = writing.and_then(|lane| Some((lane, lane.filter?))) else {
+        return true;
+    };
+    // Each posting has been written, is left in its input, or was dropped with a document whose tombstone stays
+    // until the merge ends.
+    let of_inputs = inputs.iter().map(|run| {
+        let left = run.descriptor.lane(lane.lane).map_or(0, |it| it.postings);
+        left.saturating_add(run.deleted)
+    });
+    filter.all_blocks() <= of_inputs.fold(lane.postings, u64::saturating_add)
 }

@@ -24,6 +24,13 @@ pub(crate) fn seal(head: &[u8]) -> Vec<u8> {
     [b"RESEMBL\x1a".as_slice(), &xxh3_64(head).to_le_bytes()].concat()
 }
 
+/// Returns a row of our format: the body and its checksum, with the key in big-endian bytes.
+pub(crate) fn sealed_row(table: &str, key: &[u8], mut body: Vec<u8>) -> Vec<u8> {
+    let covered = [table.as_bytes(), &[0], key, &body].concat();
+    body.extend(crc32fast::hash(&covered).to_le_bytes());
+    body
+}
+
 #[derive(Debug)]
 struct Sealing(FileBackend);
 

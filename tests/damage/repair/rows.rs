@@ -1,7 +1,7 @@
 //! Rows that are damaged in pages that are whole.
 
-use crate::common::engine::database;
-use crate::common::{Place, refused, sealing_after};
+use crate::common::engine::{database, sealed_row};
+use crate::common::{Place, refused, sealing_after, stats};
 use crate::repair::oracle::{PAGE_BYTES, paths};
 use crate::repair::{schema, signature};
 use redb::{ReadableTable, TableDefinition};
@@ -250,4 +250,53 @@ fn repair_without_the_weights_row_requires_weights() {
     assert_eq!((report.documents, report.documents_lost), (3, 0));
     let store = Store::open(&new).unwrap();
     assert_eq!(*store.schema(), weighted);
+}
+
+/// A merge under way claimed four billion pieces of a filter, with right checksums. A check called
+/// the store sound, and the merge would have written all of them.
+#[test]
+fn filters_too_large_for_their_merge_are_reported() {
+    const RUNS: TableDefinition<'static, u32, &[u8]> = TableDefinition::new("runs");
+    let place = Place::new();
+    let options = sealing_after(50).merge_slice(1);
+    let store = options.create(place.store(), schema()).unwrap();
+    let mut numbers = 0..;
+    while stats(&store).merges.is_empty() {
+        let number = numbers.next().unwrap();
+        store
+            .insert(number.to_string(), &signature(number))
+            .unwrap();
+    }
+    drop(store);
+    let engine = database(place.store());
+    let write = engine.begin_write().unwrap();
+    {
+        let mut runs = write.open_table(RUNS).unwrap();
+        let rows = runs.iter().unwrap().map(|row| {
+            let (run, row) = row.unwrap();
+            (run.value(), row.value().to_vec())
+        });
+        // Only an output has inputs.
+        let is_output = |(_, row): &(u32, Vec<u8>)| row[30..38] != [0; 8];
+        let (run, mut row) = rows.into_iter().find(is_output).unwrap();
+        row.truncate(row.len() - 4);
+        // The last filter, which has one piece.
+        let mut filters = row.windows(5);
+        let filter = filters.rposition(|it| it == [1, 1, 0, 0, 0]).unwrap();
+        row[filter + 1..][..4].copy_from_slice(&u32::MAX.to_le_bytes());
+        let row = sealed_row("runs", &run.to_be_bytes(), row);
+        runs.insert(run, row.as_slice()).unwrap();
+    }
+    write.commit().unwrap();
+    drop(engine);
+    let checked = Store::check(place.store()).run().map(drop);
+    let opened = Store::open(place.store()).map(drop);
+    for result in [checked, opened] {
+        let Err(Error::Corrupt { detail, .. }) = result else {
+            panic!("{result:?}");
+        };
+        assert!(detail.contains("a merge's filter"), "{detail}");
+    }
+    let report = Store::repair(place.store(), place.file("new")).run();
+    assert!(report.unwrap().is_complete());
 }

@@ -280,6 +280,19 @@ fn check_lane(store: &Store, (run, lane): (u32, u16), blocks: &[&BlockRow], seen
     assert_eq!(expected.last, previous);
 }
 
+/// The filter of the lane that a merge is writing has at most one block for each posting that the lane had.
+fn check_written_filter(store: &Store, run: u32, lane: u16) {
+    let output = &store.runs[&run];
+    let written = &output.lanes[&lane];
+    let left = |input| store.runs[input].lanes[&lane].postings;
+    let left: u64 = output.inputs.iter().map(left).sum();
+    let dead = [&store.dead.before, &store.dead.since];
+    let dead = dead.map(|ids| ids.range(output.ids.clone()).count() as u64);
+    let (pieces, blocks, _) = written.filter.unwrap();
+    let all_blocks = u64::from(pieces) * u64::from(blocks);
+    assert!(all_blocks <= written.postings + left + dead[0] + dead[1]);
+}
+
 fn check_filter(store: &Store, (run, lane): (u32, u16), blocks: &[&BlockRow], seen: &mut Seen) {
     let expected = &store.runs[&run].lanes[&lane];
     let kind = store.schema.kinds()[usize::from(lane)];
@@ -294,6 +307,7 @@ fn check_filter(store: &Store, (run, lane): (u32, u16), blocks: &[&BlockRow], se
     let sized = |blocks: &&&Vec<u8>| blocks.len() == usize::from(shape.1) * 32;
     assert_eq!(pieces.values().filter(sized).count(), pieces.len());
     if is_writing {
+        check_written_filter(store, run, lane);
         assert!(pieces.keys().all(|piece| *piece < shape.0));
         return;
     }
