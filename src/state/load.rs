@@ -184,21 +184,22 @@ fn note_deleted(
     builder: &mut SegmentBuilder,
 ) -> Result<()> {
     let marked = before.memtable.lane(TOMBSTONE_LANE)?;
-    let marked: HashSet<u64> = marked.iter().map(|posting| posting.id).collect();
-    let mut next = before.state.flushed_below;
-    let end = before.state.next_id;
-    let rows = documents.range(next..end).engine()?;
-    let ids = rows.map(|entry| entry.engine().map(|(id, _)| id.value()));
-    for id in ids.chain([Ok(end)]) {
-        let id = id?;
-        for deleted in (next..id).filter(|id| !marked.contains(id)) {
+    let mut known: HashSet<u64> = marked.iter().map(|posting| posting.id).collect();
+    let ids = before.state.flushed_below..before.state.next_id;
+    for entry in documents.range(ids).engine()? {
+        known.insert(entry.engine()?.0.value());
+    }
+    // A document that has postings has one in the lane of keys or in the next one. Most ids of a range that a file
+    // claims may never have been given.
+    let mut deleted = HashSet::new();
+    for posting in [before.memtable.lane(0)?, before.memtable.lane(1)?].concat() {
+        if !known.contains(&posting.id) && deleted.insert(posting.id) {
             let code = LaneCode {
                 lane: TOMBSTONE_LANE,
-                code: deleted,
+                code: posting.id,
             };
-            builder.push(deleted, &[code])?;
+            builder.push(posting.id, &[code])?;
         }
-        next = id + 1;
     }
     Ok(())
 }

@@ -4,10 +4,10 @@ use std::fs;
 use std::path::Path;
 
 use crate::common::small::{filled, schema, signature};
-use crate::common::{Place, sealing_after};
+use crate::common::{Place, check_clean, sealing_after};
 use redb::{ReadableTable, TableDefinition};
 use resemblance::stats::FORMAT_VERSION;
-use resemblance::{Document, Error, MinHash, Schema, Store, Text};
+use resemblance::{Document, Error, MinHash, Schema, Store, StoreOptions, Text};
 
 const META: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("meta");
 
@@ -233,6 +233,49 @@ fn open_detects_damaged_meta_rows() {
         filled(&path, 20);
         rewrite(&path, name, |_| None);
         all_refuse(&path, is_corrupt);
+    }
+}
+
+/// A handle that followed the removal of another one marked each id of a gap: 2^60 of them.
+#[test]
+fn removal_below_a_wide_gap_of_ids_is_followed() {
+    let place = Place::new();
+    let path = place.store();
+    let shared = || StoreOptions::new().shared_writers(true);
+    let store = shared().create(&path, schema()).unwrap();
+    let insert = |store: &Store, number: u32| {
+        store
+            .insert(number.to_le_bytes(), &signature(number))
+            .unwrap()
+    };
+    let remove = |store: &Store, number: u32| {
+        assert!(store.remove(number.to_le_bytes()).unwrap().is_some());
+    };
+    for number in 0..12 {
+        insert(&store, number);
+    }
+    remove(&store, 1);
+    drop(store);
+    rewrite(&path, "state", |mut row| {
+        row.truncate(row.len() - 4);
+        // It follows the kind and the commit.
+        row[9..17].copy_from_slice(&(1_u64 << 60).to_le_bytes());
+        seal("state", &mut row);
+        Some(row)
+    });
+    check_clean(&path);
+    let (one, other) = (shared().open(&path).unwrap(), shared().open(&path).unwrap());
+    assert_eq!(other.snapshot().unwrap().len(), 11);
+    remove(&one, 11);
+    let snapshot = other.snapshot().unwrap();
+    assert_eq!(snapshot.len(), 10);
+    for number in 0..12u32 {
+        let found = snapshot.query(&signature(number)).run().unwrap();
+        let is_live = !matches!(number, 1 | 11);
+        let is_found = found
+            .iter()
+            .any(|it| it.key() == Some(&number.to_le_bytes()));
+        assert_eq!(is_found, is_live, "document {number}");
     }
 }
 
