@@ -43,7 +43,8 @@ pub struct LookAhead {
     lone: LoneDocuments,
 }
 
-/// The documents that share no band with any other, by their numbers; one bit for each number.
+/// The documents that share no band with any other, by their numbers. Takes one bit for each document, and 16 bytes for
+/// each gap between their numbers.
 ///
 /// ```
 /// use resemblance::LoneDocuments;
@@ -52,15 +53,28 @@ pub struct LookAhead {
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct LoneDocuments {
+    /// A bit for each document, by position.
     words: Vec<u64>,
-    /// One above the greatest number.
-    end: u64,
+    /// Ascending.
+    spans: Vec<NumberSpan>,
+    /// The number of documents.
+    documents: u64,
+    /// The greatest number.
+    last: Option<u64>,
+}
+
+/// Documents with consecutive numbers, up to the next span.
+#[derive(Clone, Copy, Debug)]
+struct NumberSpan {
+    first: u64,
+    /// The number of documents before it.
+    position: u64,
 }
 
 impl fmt::Debug for LookAhead {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LookAhead")
-            .field("end", &self.lone.end)
+            .field("documents", &self.lone.documents)
             .finish_non_exhaustive()
     }
 }
@@ -90,15 +104,15 @@ impl LookAhead {
     /// [`Error::SignatureMismatch`] for a signature that does not fit the schema; [`Error::Io`] if
     /// the temporary file cannot grow.
     pub fn insert(&mut self, number: u64, signature: &Signature) -> Result<()> {
-        if number < self.lone.end {
-            let expected = format!("at least {}", self.lone.end);
+        if let Some(last) = self.lone.last.filter(|last| number <= *last) {
+            let expected = format!("more than {last}");
             return Err(Error::invalid("number", number, expected));
         }
         self.context.check_signature(signature)?;
         document_codes(&self.context, None, signature, &mut self.codes)?;
         // A document without codes is never found, but callers may count such documents.
-        self.lone.push(number, !self.codes.is_empty())?;
-        self.sorter.push(number, &self.codes)
+        let position = self.lone.push(number, !self.codes.is_empty())?;
+        self.sorter.push(position, &self.codes)
     }
 
     /// Returns the documents that share no band with any other.
@@ -132,28 +146,95 @@ impl LoneDocuments {
     /// Returns true if the document was looked at, and shares no band with any other.
     #[must_use]
     pub fn contains(&self, number: u64) -> bool {
-        let word = word_of(number).ok().and_then(|index| self.words.get(index));
-        word.is_some_and(|word| word >> (number % u64::from(u64::BITS)) & 1 == 1)
+        let Some(position) = self.position_of(number) else {
+            return false;
+        };
+        let word = word_of(position)
+            .ok()
+            .and_then(|index| self.words.get(index));
+        word.is_some_and(|word| word & bit_of(position) != 0)
     }
 
-    fn push(&mut self, number: u64, is_lone: bool) -> Result<()> {
-        self.end = number.checked_add(1).or_bug("a number below 2^64 - 1")?;
-        if is_lone {
-            let index = word_of(number)?;
-            self.words.resize(index + 1, 0);
-            *at_mut(&mut self.words, index)? |= 1 << (number % u64::from(u64::BITS));
+    fn position_of(&self, number: u64) -> Option<u64> {
+        let next = self.spans.partition_point(|span| span.first <= number);
+        let span = self.spans.get(next.checked_sub(1)?)?;
+        let end = self
+            .spans
+            .get(next)
+            .map_or(self.documents, |next| next.position);
+        let position = span.position.checked_add(number - span.first)?;
+        (position < end).then_some(position)
+    }
+
+    /// Adds a document with a greater number than all before, and returns its position.
+    fn push(&mut self, number: u64, is_lone: bool) -> Result<u64> {
+        let position = self.documents;
+        if self.last.and_then(|last| last.checked_add(1)) != Some(number) {
+            self.spans.push(NumberSpan {
+                first: number,
+                position,
+            });
         }
-        Ok(())
+        let index = word_of(position)?;
+        self.words.resize(index + 1, 0);
+        if is_lone {
+            *at_mut(&mut self.words, index)? |= bit_of(position);
+        }
+        self.documents += 1;
+        self.last = Some(number);
+        Ok(position)
     }
 
-    fn clear(&mut self, number: u64) -> Result<()> {
-        let word = at_mut(&mut self.words, word_of(number)?)?;
-        *word &= !(1 << (number % u64::from(u64::BITS)));
+    fn clear(&mut self, position: u64) -> Result<()> {
+        *at_mut(&mut self.words, word_of(position)?)? &= !bit_of(position);
         Ok(())
     }
 }
 
-fn word_of(number: u64) -> Result<usize> {
-    let index = usize::try_from(number / u64::from(u64::BITS)).ok();
+fn word_of(position: u64) -> Result<usize> {
+    let index = usize::try_from(position / u64::from(u64::BITS)).ok();
     index.or_bug("as many documents as memory has bits")
+}
+
+fn bit_of(position: u64) -> u64 {
+    1 << (position % u64::from(u64::BITS))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Bounds, Document, KeptDocuments, MinHash, Schema, StoreOptions, Text};
+
+    /// Stamps in milliseconds took a bit for each number below them: 200 GB.
+    #[test]
+    fn looking_ahead_takes_memory_for_documents_alone() {
+        const NOW: u64 = 1_700_000_000_000;
+        let folder = tempfile::tempdir().unwrap();
+        let schema = Schema::builder()
+            .text(Text::words(2))
+            .minhash(MinHash::new(64));
+        let schema = schema.build().unwrap();
+        let sketch = |text| schema.sketcher().text(text).unwrap();
+        let options = StoreOptions::new();
+        let mut kept = KeptDocuments::create(folder.path(), schema.clone(), &options).unwrap();
+        for (stamp, text) in [(NOW, "a b c d e"), (NOW + 1, "f g h i j")] {
+            let document = Document::without_key().stamp(stamp);
+            kept.insert_if_new(document, &sketch(text), Bounds::new(), None)
+                .unwrap();
+        }
+        let mut ahead = kept.look_ahead(1 << 20).unwrap().unwrap();
+        let rest = [
+            (NOW + 2, "k l m n o"),
+            (NOW + 900, "a b c d e"),
+            (u64::MAX, "p q r s t"),
+        ];
+        for (number, text) in rest {
+            ahead.insert(number, &sketch(text)).unwrap();
+            assert!(ahead.insert(number, &sketch(text)).is_err());
+        }
+        let lone = ahead.finish().unwrap();
+        let all = [0, 1, 2, 3, 899, 900, 901].map(|after| NOW + after);
+        let found: Vec<u64> = all.into_iter().filter(|it| lone.contains(*it)).collect();
+        assert_eq!(found, [NOW + 1, NOW + 2]);
+        assert!(lone.contains(u64::MAX) && !lone.contains(0) && !lone.contains(NOW - 1));
+    }
 }
