@@ -87,7 +87,7 @@ where
     }
 
     /// Returns the id to which the rows lead from that of a cluster, and its row, if it has one.
-    pub(super) fn follow(&self, cluster: u64) -> Result<(u64, Option<ClusterRow>)> {
+    fn follow(&self, cluster: u64) -> Result<(u64, Option<ClusterRow>)> {
         let mut id = cluster;
         for _ in 0..=self.clusters.len().engine()? {
             let row = self.clusters.get(id).engine()?;
@@ -98,6 +98,32 @@ where
             }
         }
         Err(damaged(cluster, "found a circle of ids that forward"))
+    }
+
+    /// Returns the id that the cluster of a document has now, whether or not it has members; `None` if the document is in
+    /// no cluster.
+    pub(super) fn present_label(&self, document: u64) -> Result<Option<u64>> {
+        let Some(label) = self.label_of(document)? else {
+            return Ok(None);
+        };
+        match self.resolve(label)? {
+            Some((id, _)) => Ok(Some(id)),
+            None => Err(damaged(label, "found no row, expected one")),
+        }
+    }
+
+    /// Returns the id of the next cluster. Each id that was given has a row, so none is reused.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if an id below the greatest one has no row.
+    pub(crate) fn next_id(&self) -> Result<u64> {
+        let rows = self.clusters.len().engine()?;
+        let last = self.clusters.last().engine()?.map(|(id, _)| id.value());
+        if last == rows.checked_sub(1) {
+            return Ok(rows);
+        }
+        let detail = format!("found {rows} rows up to this one, expected one for each id");
+        Err(damaged(last.unwrap_or(0), detail))
     }
 
     /// Returns the documents at the other ends of a document's edges, ascending.
@@ -192,8 +218,19 @@ where
     }
 }
 
+/// Returns the number of members of a cluster that more of them join.
+pub(super) fn add_members(cluster: u64, documents: u64, more: u64) -> Result<u64> {
+    let all = documents.checked_add(more);
+    all.ok_or_else(|| {
+        damaged(
+            cluster,
+            format!("found {documents} members, more than there are ids"),
+        )
+    })
+}
+
 /// The error of a row about a cluster that contradicts others.
-fn damaged(cluster: u64, detail: impl Into<String>) -> Error {
+pub(super) fn damaged(cluster: u64, detail: impl Into<String>) -> Error {
     Error::corrupt(
         checksum::place(CLUSTERS.name(), &cluster.to_be_bytes()),
         detail.into(),
@@ -221,12 +258,6 @@ impl<'t> WrittenClusters<'t> {
             self.put_member(document, id)?;
         }
         Ok(Some((id, cluster)))
-    }
-
-    /// Returns the id of the next cluster. Rows of clusters are never removed, so none is reused.
-    pub(super) fn next_id(&self) -> Result<u64> {
-        let last = self.clusters.last().engine()?;
-        Ok(last.map_or(0, |(id, _)| id.value() + 1))
     }
 
     pub(super) fn put_edge(&mut self, a: u64, b: u64, link: &Link) -> Result<()> {

@@ -3,7 +3,7 @@
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
-use crate::clusters::cluster_tables::WrittenClusters;
+use crate::clusters::cluster_tables::{WrittenClusters, add_members};
 use crate::error::{Error, Result};
 use crate::format::{ClusterRow, DOCUMENTS, KeptCluster, Link, no_row};
 use crate::invariant::OrBug;
@@ -160,7 +160,7 @@ pub(super) fn unite(
         is_oldest: true,
     };
     for (id, cluster) in &clusters {
-        union.documents += cluster.documents;
+        union.documents = add_members(*id, cluster.documents, union.documents)?;
         union.first = union.first.min(cluster.first);
         union.is_oldest &= cluster.is_oldest;
         if *id != label {

@@ -8,9 +8,8 @@ use std::vec;
 
 use crate::engine::{EngineResult, FEED, ReadableTable, WriteTransaction};
 use crate::error::{Error, Result};
-use crate::format::{ClusterRow, FeedRow, decode_feed};
+use crate::format::{ClusterRow, FeedRow, decode_feed, position_after};
 use crate::id::{ClusterId, DocumentId};
-use crate::invariant::OrBug;
 use crate::read::SnapshotView;
 use crate::types::{ClusterChange, ClusterEvent};
 
@@ -111,15 +110,11 @@ impl ClusterLog {
         }
         let mut feed = write.open_table(FEED).engine()?;
         let (first, end) = positions(&feed)?;
-        let after = |position: u64, changes| {
-            let next = position.checked_add(changes);
-            next.or_bug("a feed of fewer than 2^64 changes")
-        };
-        let mut position = after(end, log.passed)?;
+        let mut position = position_after(end, log.passed)?;
         for row in log.rows {
             let body = row.encode(position, commit);
             feed.insert(position, body.as_slice()).engine()?;
-            position = after(position, row.changes)?;
+            position = position_after(position, row.changes)?;
         }
         if log.passed > 0 || position - first > kept.saturating_add(kept / SLACK) {
             let kept_from = position.saturating_sub(kept);
@@ -149,7 +144,7 @@ fn begin_again(write: &WriteTransaction) -> Result<()> {
 /// Begins a feed beyond a position, and all before it, which readers of another feed may have.
 pub(crate) fn begin_feed_after(write: &WriteTransaction, position: u64) -> Result<()> {
     // Far beyond, because the last rows of a damaged store may be lost.
-    let first = (position | u64::from(u32::MAX)).saturating_add(1);
+    let first = position_after(position | u64::from(u32::MAX), 1)?;
     let mut feed = write.open_table(FEED).engine()?;
     let row = FeedRow::default().encode(first, 0);
     feed.insert(first, row.as_slice()).engine()?;

@@ -15,11 +15,11 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-use crate::clusters::cluster_tables::WrittenClusters;
+use crate::clusters::cluster_tables::{WrittenClusters, damaged};
 use crate::clusters::disjoint_sets::DisjointSets;
 use crate::clusters::entering::{link_of, linkage, signature_of};
 use crate::clusters::linkages::Remains;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::format::{ClusterRow, KeptCluster};
 use crate::invariant::{OrBug, at, at_mut, invariant};
 use crate::query::{PartSearch, ResolvedBounds};
@@ -66,7 +66,7 @@ impl<'a> Reconnection<'a> {
                 let detail = format!(
                     "document {document} has {edges} edges, and the cluster {members} members"
                 );
-                Error::corrupt(format!("table clusters, cluster {id}"), detail)
+                damaged(id, detail)
             })?;
         let Some(first) = neighbours.first() else {
             return tables.put_cluster(id, ClusterRow::Ended);
@@ -287,7 +287,13 @@ fn split(
         tables.put_whole(tables.next_id()?, members)?;
     }
     let kept = KeptCluster {
-        documents: documents.or_bug("a size that includes each part")?,
+        documents: documents.ok_or_else(|| {
+            let detail = format!(
+                "found {} members, fewer than edges connect",
+                cluster.documents
+            );
+            damaged(id, detail)
+        })?,
         first: oldest,
         is_oldest: true,
     };

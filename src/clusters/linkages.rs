@@ -7,7 +7,7 @@
 
 use std::collections::HashSet;
 
-use crate::clusters::cluster_tables::WrittenClusters;
+use crate::clusters::cluster_tables::{WrittenClusters, add_members};
 use crate::clusters::entering::{
     FOLLOWERS, link_of, linkage, near_linked, note_entered, part_of, signature_of, unite,
 };
@@ -45,7 +45,7 @@ fn join(tables: &mut WrittenClusters<'_>, document: u64, other: &Scored) -> Resu
             (id, alone(other.id))
         }
     };
-    cluster.documents += 1;
+    cluster.documents = add_members(id, cluster.documents, 1)?;
     cluster.is_oldest &= cluster.first < document;
     tables.put_edge(document, other.id, &link_of(other)?)?;
     tables.put_member(document, id)?;

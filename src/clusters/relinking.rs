@@ -57,8 +57,7 @@ impl<'a> Relinking<'a> {
 
     /// Links a document to those before it. Ids must ascend.
     pub(crate) fn link(&mut self, id: u64, signature: &Signature) -> Result<()> {
-        if let Some(label) = self.tables.label_of(id)? {
-            let (old, _) = self.tables.follow(label)?;
+        if let Some(old) = self.tables.present_label(id)? {
             self.oldest.entry(old).or_insert(id);
         }
         let linkage = linkage(&self.view.context().schema);
@@ -90,12 +89,9 @@ impl<'a> Relinking<'a> {
     pub(crate) fn finish(mut self) -> Result<()> {
         let mut components = self.components.take();
         let mut parts: HashMap<u64, u64> = HashMap::new();
-        let mut next_id = self.tables.next_id()?;
         for row in self.tables.members.iter().engine()? {
             let document = row.engine()?.0.value();
-            let label = self.tables.label_of(document)?.or_bug("a row")?;
-            let (old, _) = self.tables.follow(label)?;
-            next_id = next_id.max(old + 1).max(label + 1);
+            let old = self.tables.present_label(document)?.or_bug("a row")?;
             let oldest = self.oldest.get(&old);
             if oldest.is_some_and(|oldest| components.are_joined(*oldest, document)) {
                 *parts.entry(old).or_default() += 1;
@@ -109,7 +105,7 @@ impl<'a> Relinking<'a> {
             let best = claims.entry(root).or_insert(claim);
             *best = claim.max(*best);
         }
-        self.end_others(next_id, &claims, &mut components)?;
+        self.end_others(&claims, &mut components)?;
         let (write, log) = (self.write, self.log);
         drop(self);
         write.delete_table(MEMBERS).engine()?;
@@ -129,15 +125,13 @@ impl<'a> Relinking<'a> {
         Ok(())
     }
 
-    /// Writes what becomes of the ids of old clusters that no new one has. There is a row for each id
-    /// below the next one, also where damage has taken it.
+    /// Writes what becomes of the ids of old clusters that no new one has.
     fn end_others(
         &mut self,
-        next_id: u64,
         claims: &HashMap<u64, (u64, Reverse<u64>)>,
         components: &mut DisjointSets,
     ) -> Result<()> {
-        for id in 0..next_id {
+        for id in 0..self.tables.next_id()? {
             let root = self.oldest.get(&id).map(|oldest| components.root(*oldest));
             let claim = root.and_then(|root| claims.get(&root));
             let row = self.tables.clusters.get(id).engine()?;
@@ -148,7 +142,7 @@ impl<'a> Relinking<'a> {
                 (Some((_, Reverse(to))), _) if *to != id => {
                     self.tables.put_cluster(id, ClusterRow::Forward(*to))?;
                 }
-                (None, None | Some(ClusterRow::Kept(_))) => {
+                (None, Some(ClusterRow::Kept(_))) => {
                     self.tables.put_cluster(id, ClusterRow::Ended)?;
                 }
                 _ => {}

@@ -1,12 +1,15 @@
 //! Rows of the table `feed`: changes of the clusters that a store keeps.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::format::bits::take;
 use crate::format::checksum::{self, unknown_layout};
 use crate::id::{ClusterId, DocumentId};
 use crate::types::{ClusterChange, ClusterEvent};
 
 pub(crate) const FEED: &str = "feed";
+
+/// Positions are below this number.
+pub(crate) const MAX_POSITIONS: u64 = 1 << 63;
 
 /// Bytes of changes from which a row is full: with its key it then fits a page.
 const FULL_BYTES: usize = 3_900;
@@ -61,6 +64,7 @@ impl FeedRow {
 pub(crate) fn decode_feed(first: u64, row: &[u8]) -> Result<Vec<ClusterChange>> {
     let key = first.to_be_bytes();
     let mut bytes = checksum::open(FEED, &key, row)?;
+    position_after(first, 0)?;
     let changes = |bytes: &mut &[u8]| {
         let commit = u64::from_le_bytes(take(bytes)?);
         let mut changes = Vec::new();
@@ -86,7 +90,25 @@ pub(crate) fn decode_feed(first: u64, row: &[u8]) -> Result<Vec<ClusterChange>> 
         }
         Some(changes)
     };
-    changes(&mut bytes).ok_or_else(|| unknown_layout(checksum::place(FEED, &key), row))
+    let decoded =
+        changes(&mut bytes).ok_or_else(|| unknown_layout(checksum::place(FEED, &key), row))?;
+    position_after(first, decoded.len() as u64)?;
+    Ok(decoded)
+}
+
+/// Returns the position that is a number of changes after another one.
+///
+/// # Errors
+/// [`Error::Corrupt`] if it is not below [`MAX_POSITIONS`].
+pub(crate) fn position_after(position: u64, changes: u64) -> Result<u64> {
+    let after = position.checked_add(changes);
+    after.filter(|it| *it < MAX_POSITIONS).ok_or_else(|| {
+        let place = checksum::place(FEED, &position.to_be_bytes());
+        let detail = format!(
+            "found position {position} with {changes} changes after it, expected less than 2^63"
+        );
+        Error::corrupt(place, detail)
+    })
 }
 
 /// Takes a number of 7 bits a byte off the front, the lowest first.
@@ -136,6 +158,17 @@ mod tests {
             let mut row = [&[0; 8], bytes].concat();
             checksum::seal(FEED, &[0; 8], &mut row);
             assert!(decode_feed(0, &row).is_err(), "{bytes:?}");
+        }
+        for first in [
+            MAX_POSITIONS - 2,
+            MAX_POSITIONS - 1,
+            MAX_POSITIONS,
+            u64::MAX,
+        ] {
+            let mut row = FeedRow::default();
+            row.push(cluster, ClusterEvent::Ended);
+            let decoded = decode_feed(first, &row.encode(first, 6));
+            assert_eq!(decoded.is_ok(), first < MAX_POSITIONS - 1, "{first}");
         }
     }
 }

@@ -39,7 +39,7 @@ pub(crate) use document_stream::{StreamDocument, StreamHeader, StreamReader, Str
 #[cfg(any(test, fuzzing))]
 pub(crate) use equal::EQUAL;
 pub(crate) use equal::EqualChunk;
-pub(crate) use feed_row::{FEED, FeedRow, decode_feed};
+pub(crate) use feed_row::{FEED, FeedRow, MAX_POSITIONS, decode_feed, position_after};
 pub(crate) use filter::{
     FILTERS, FilterKey, FilterPiece, FilterProbe, FilterShape, filter_key, split_filter_key,
 };

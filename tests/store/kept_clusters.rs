@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
+use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, TableHandle};
 use resemblance::schema::{ClusterBounds, Linkage, Rebanding};
 use resemblance::{
-    ClusterEvent, ClusterId, Document, DocumentId, EvictPolicy, MinHash, Representative, Schema,
-    Signature, SimHash, Store, StoreOptions,
+    ClusterEvent, ClusterId, Document, DocumentId, Error, EvictPolicy, MinHash, Representative,
+    Schema, Signature, SimHash, Store, StoreOptions,
 };
 
-use crate::common::engine::database;
+use crate::common::engine::{database, sealed_row};
 use crate::common::oracle::{Entry, Model};
 use crate::common::sample::trials;
 use crate::common::{Place, Random, append_all, check_clean, refused, remove_all};
@@ -108,6 +108,83 @@ fn kept_clusters_damage_is_found() {
         check_clean(&repaired);
         let snapshot = Store::open(&repaired).unwrap().snapshot().unwrap();
         assert_eq!(snapshot.members(ClusterId::new(0)).unwrap().len(), 5);
+    }
+}
+
+/// Forged rows, with right checksums, made numbers wrap and repair give up.
+#[test]
+fn kept_clusters_forged_rows_are_damage_that_repair_leaves_out() {
+    type Rows = TableDefinition<'static, u64, &'static [u8]>;
+    fn put(database: &Database, table: Rows, key: u64, body: &[u8]) {
+        let write = database.begin_write().unwrap();
+        let row = sealed_row(table.name(), &key.to_be_bytes(), body.to_vec());
+        let mut rows = write.open_table(table).unwrap();
+        rows.insert(key, row.as_slice()).unwrap();
+        drop(rows);
+        write.commit().unwrap();
+    }
+    let damages: [(&str, Damage); 8] = [
+        ("found 2 rows up to this one", |it| {
+            put(it, CLUSTERS, u64::MAX, &[0])
+        }),
+        ("found 2 rows up to this one", |it| {
+            put(it, CLUSTERS, 1 << 40, &[0])
+        }),
+        (
+            "found KeptCluster { documents: 18446744073709551615",
+            |it| put(it, CLUSTERS, 0, &[&[1 + 4 * 8][..], &[255; 8]].concat()),
+        ),
+        ("found a circle of ids that forward", |it| {
+            put(it, CLUSTERS, 1, &[3, 2]);
+            put(it, CLUSTERS, 2, &[3, 1]);
+            put(it, MEMBERS, 0, &[1]);
+        }),
+        ("found no row, expected one", |it| {
+            put(it, CLUSTERS, 1, &[3, 0, 0, 0, 0, 0, 1]);
+        }),
+        ("found no members, expected document 0", |it| {
+            put(it, MEMBERS, 0, &[255; 8]);
+        }),
+        ("found position 18446744073709551614", |it| {
+            put(it, FEED, u64::MAX - 1, &[0; 8])
+        }),
+        ("found changes from 9223372036854775807 on", |it| {
+            put(it, FEED, u64::MAX >> 1, &[0; 8])
+        }),
+    ];
+    let reband = Rebanding::new().max_distance(2);
+    for (index, (expected, damage)) in damages.into_iter().enumerate() {
+        let place = Place::new();
+        let store = Store::create(place.store(), schema()).unwrap();
+        append_all(&store, (0..5).map(on_line));
+        drop(store);
+        damage(&database(place.store()));
+        let report = Store::check(place.store()).run().unwrap();
+        let is_found = report
+            .problems
+            .iter()
+            .any(|it| it.detail.contains(expected));
+        assert!(is_found, "{expected}: {:#?}", report.problems);
+        let repaired = place.file("repaired.rsm");
+        let report = Store::repair(place.store(), &repaired).run().unwrap();
+        assert!(report.is_complete());
+        // The row of a cluster with members is rebuilt in any case.
+        assert!(index == 2 || !report.damage.is_empty(), "{expected}");
+        check_clean(&repaired);
+        let snapshot = Store::open(&repaired).unwrap().snapshot().unwrap();
+        assert_eq!(snapshot.members(ClusterId::new(0)).unwrap().len(), 5);
+
+        let is_named = |error: &Error| matches!(error, Error::Corrupt { .. });
+        let rebanded = place.file("rebanded.rsm");
+        std::fs::copy(place.store(), &rebanded).unwrap();
+        let ended = Store::reband(&rebanded, &reband).run();
+        assert!(ended.as_ref().err().is_none_or(is_named), "{ended:?}");
+        let store = Store::open(place.store()).unwrap();
+        let far = Signature::from_simhash(0x5555_5555_5555_5555);
+        let results =
+            [on_line(5), far.clone(), far].map(|it| store.insert(Document::without_key(), &it));
+        let mut errors = results.iter().filter_map(|it| it.as_ref().err());
+        assert!(errors.all(is_named), "{expected}: {results:?}");
     }
 }
 

@@ -127,13 +127,14 @@ impl ClusterCheck<'_> {
 
     /// Checks each cluster, and that there is no edge beyond the trees of their members.
     fn clusters(&mut self, edges: u64) -> Result<()> {
-        let (tables, mut expected) = (self.tables, 0);
+        let (tables, mut expected) = (self.tables, 0_u64);
         for entry in tables.clusters.iter().engine()? {
             let (id, row) = entry.engine()?;
             let id = id.value();
             let checked = match ClusterRow::decode(id, row.value()) {
                 Ok(ClusterRow::Kept(cluster)) => {
-                    expected += 2 * cluster.documents.saturating_sub(1);
+                    let edges = cluster.documents.saturating_sub(1).saturating_mul(2);
+                    expected = edges.saturating_add(expected);
                     self.cluster(id, &cluster)
                 }
                 Ok(ClusterRow::Forward(_)) => tables.resolve(id).map(drop),
@@ -141,6 +142,7 @@ impl ClusterCheck<'_> {
             };
             self.report.note(11, checked)?;
         }
+        self.report.note(11, tables.next_id().map(drop))?;
         if edges != expected {
             let detail = format!("found {edges} rows, expected {expected}, those of trees");
             self.report.add(11, "table forest", detail);

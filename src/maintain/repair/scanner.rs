@@ -1,11 +1,16 @@
 //! Reads the documents of a damaged file one by one, and records the losses.
 
+use std::iter;
 use std::path::Path;
 
-use crate::engine::{CLUSTERS, Commit, MEMBERS, RowTable, TableHandle, Tree, open_commit};
+use crate::clusters::DisjointSets;
+use crate::engine::{
+    CLUSTERS, Commit, MEMBERS, PageFile, RowTable, TableHandle, Tree, open_commit,
+};
 use crate::error::{Error, Result};
 use crate::format::{
-    DOCUMENTS, DocumentRow, FEED, PAYLOADS, SETS, Shape, decode_payload, decode_set,
+    ClusterRow, DOCUMENTS, DocumentRow, FEED, MAX_POSITIONS, PAYLOADS, SETS, Shape, checksum,
+    decode_member, decode_payload, decode_set,
 };
 use crate::maintain::repair::damaged_rows::{ReadRow, each_row};
 use crate::maintain::repair::loss_report::LossReport;
@@ -13,7 +18,7 @@ use crate::maintain::repair::meta::MetaRows;
 use crate::maintain::repair::page_scan::scan;
 use crate::maintain::repair::row_source::{RowSource, RowVersions};
 use crate::maintain::repair::tombstones::RemainingTombstones;
-use crate::maintain::stored_keys::{number, problem_of, problem_of_head, row_check};
+use crate::maintain::stored_keys::{number, problem_of, problem_of_head};
 use crate::options::StoreOptions;
 use crate::state::shape_of;
 use crate::types::{Document, Watch};
@@ -36,8 +41,9 @@ pub(super) struct DamagedStore {
     payloads: RowVersions,
     /// Has rows only in an exact store.
     sets: RowVersions,
-    /// The rows of the tables `members` and `clusters`, in a store that keeps clusters. A scan finds none.
-    clusters: [(RowTable, RowSource); 2],
+    /// The rows of the tables of clusters, in a store that keeps clusters. A scan finds none.
+    members: RowSource,
+    clusters: RowSource,
     deleted: RemainingTombstones,
     schema: Schema,
     shape: Shape,
@@ -68,10 +74,9 @@ impl DamagedStore {
         losses.damage.extend(of_head);
         let mut table_pages = Vec::new();
         let tables = commit.our_tables(&mut table_pages);
-        let damaged = table_pages
-            .iter()
-            .map(|(page, name)| problem_of(page, name));
-        damaged.for_each(|problem| losses.problem(problem));
+        for (page, name) in &table_pages {
+            losses.problem(problem_of(page, name));
+        }
         let table = |name: &str| tables.iter().find(|table| &*table.name == name);
         if !scans && table(DOCUMENTS).is_none() {
             return Err(Error::corrupt(
@@ -91,8 +96,11 @@ impl DamagedStore {
             deleted.may_be_back = vec![(0, u64::MAX)];
         }
         let has_sets = schema.has_sets();
-        let keeps_clusters = !scans && schema.clusters().is_some();
-        let clusters = cluster_sources(&tables, keeps_clusters, &mut losses);
+        let mut of_clusters = |name| match !scans && schema.clusters().is_some() {
+            true => RowSource::from_tree(name, table(name), &mut losses),
+            false => RowSource::None,
+        };
+        let (members, clusters) = (of_clusters("members"), of_clusters("clusters"));
         let (documents, payloads, sets) = match found {
             Some(found) => (
                 RowSource::Scan(found.documents),
@@ -109,6 +117,7 @@ impl DamagedStore {
             documents: RowVersions::new(documents, false),
             payloads: RowVersions::new(payloads, false),
             sets: RowVersions::new(if has_sets { sets } else { RowSource::None }, true),
+            members,
             clusters,
             deleted,
             shape: shape_of(&schema),
@@ -215,20 +224,39 @@ impl DamagedStore {
         Ok((document, signature))
     }
 
-    /// Hands the rows of the tables of clusters that can be read to `take`, table by table.
+    /// Hands rows for the tables of clusters to `take`, table by table: those that can be read, without those that cannot
+    /// be right. Each id of a cluster up to the greatest one that is named gets a row.
     pub(super) fn cluster_rows(
         &mut self,
         take: &mut dyn FnMut(RowTable, KeyedRows<'_>) -> Result<()>,
     ) -> Result<()> {
-        for (table, source) in &mut self.clusters {
-            let rows = std::iter::from_fn(|| source.next(&self.commit.pages, &mut self.losses));
-            let mut intact = rows.filter_map(|row| {
-                let check = row_check(table.name(), &row.id.to_le_bytes(), &row.value);
-                check.is_ok().then_some((row.id, row.value))
-            });
-            take(*table, &mut intact)?;
-        }
-        Ok(())
+        let (pages, losses) = (&self.commit.pages, &mut self.losses);
+        let mut ids = ClusterIds {
+            end: 0,
+            limit: pages.length_bytes() / MIN_CLUSTER_ROW_BYTES,
+            forwards: DisjointSets::default(),
+        };
+        let mut members = iter::from_fn(|| {
+            let check = |row: &ReadRow| ids.check_member(row);
+            let row = next_right(&mut self.members, pages, losses, check)?;
+            Some((row.id, row.value))
+        });
+        take(MEMBERS, &mut members)?;
+        let (mut next, mut ahead) = (0, None);
+        let mut clusters = iter::from_fn(|| {
+            if ahead.is_none() {
+                let check = |row: &ReadRow| ids.check_cluster(row);
+                ahead = next_right(&mut self.clusters, pages, losses, check);
+            }
+            let id = next;
+            next += 1;
+            match ahead.take_if(|row| row.id == id) {
+                Some(row) => Some((id, row.value)),
+                // Damage has taken its row.
+                None => (id < ids.end).then(|| (id, ClusterRow::Ended.encode(id))),
+            }
+        });
+        take(CLUSTERS, &mut clusters)
     }
 
     /// Returns the losses, after the last document.
@@ -239,31 +267,92 @@ impl DamagedStore {
     }
 }
 
-/// Returns the sources of the rows of clusters, if there are any.
-fn cluster_sources(
-    tables: &[Tree],
-    has_clusters: bool,
-    losses: &mut LossReport,
-) -> [(RowTable, RowSource); 2] {
-    [(MEMBERS, "members"), (CLUSTERS, "clusters")].map(|(rows, name)| {
-        let table = tables.iter().find(|table| &*table.name == name);
-        let source = match has_clusters {
-            true => RowSource::from_tree(name, table, losses),
-            false => RowSource::None,
+/// The minimum length of a row of `clusters`: the key, a byte and the checksum.
+const MIN_CLUSTER_ROW_BYTES: u64 = 8 + 1 + 4;
+
+/// The ids of clusters that rows name.
+struct ClusterIds {
+    /// One above the greatest.
+    end: u64,
+    /// The number of rows of clusters that fit the file. Each id that was given has one, so greater ids are wrong.
+    limit: u64,
+    /// Ids of which one leads to the other.
+    forwards: DisjointSets,
+}
+
+impl ClusterIds {
+    fn check_member(&mut self, row: &ReadRow) -> Result<()> {
+        let cluster = decode_member(row.id, &row.value)?;
+        self.name(MEMBERS, row, cluster)
+    }
+
+    fn check_cluster(&mut self, row: &ReadRow) -> Result<()> {
+        let found = ClusterRow::decode(row.id, &row.value)?;
+        self.name(CLUSTERS, row, row.id)?;
+        let ClusterRow::Forward(to) = found else {
+            return Ok(());
         };
-        (rows, source)
-    })
+        self.name(CLUSTERS, row, to)?;
+        match self.forwards.join(row.id, to) {
+            true => Ok(()),
+            false => Err(wrong(
+                CLUSTERS,
+                row,
+                "it closes a circle of ids that forward",
+            )),
+        }
+    }
+
+    fn name(&mut self, table: RowTable, row: &ReadRow, cluster: u64) -> Result<()> {
+        if cluster >= self.limit {
+            let detail = format!(
+                "found cluster {cluster}, but the file has room for {} rows",
+                self.limit
+            );
+            return Err(wrong(table, row, detail));
+        }
+        self.end = self.end.max(cluster + 1);
+        Ok(())
+    }
+}
+
+/// The error of a row of a table of clusters that cannot be right.
+fn wrong(table: RowTable, row: &ReadRow, detail: impl Into<String>) -> Error {
+    let place = checksum::place(table.name(), &row.id.to_be_bytes());
+    Error::corrupt(place, detail)
+}
+
+/// Returns the next row of a source that passes a check, and reports those that do not.
+fn next_right(
+    source: &mut RowSource,
+    pages: &PageFile,
+    losses: &mut LossReport,
+    mut check: impl FnMut(&ReadRow) -> Result<()>,
+) -> Option<ReadRow> {
+    loop {
+        let row = source.next(pages, losses)?;
+        match check(&row) {
+            Ok(()) => return Some(row),
+            Err(error) => losses.error(error),
+        }
+    }
 }
 
 /// Returns the greatest position of a feed that can be read, 0 if there is none.
 fn last_position(commit: &Commit, feed: Option<&Tree>, losses: &mut LossReport) -> u64 {
-    let mut last = 0;
-    let take = |key: &[u8], row: Result<&[u8]>| {
-        let first = number(FEED, key).filter(|_| row.is_ok());
-        last = last.max(first.unwrap_or(0));
+    let (mut last, mut too_great) = (0, None);
+    let take = |key: &[u8], row: Result<&[u8]>| match number(FEED, key).filter(|_| row.is_ok()) {
+        // A feed that begins beyond it has room.
+        Some(first) if first < MAX_POSITIONS / 2 => last = last.max(first),
+        found => too_great = too_great.or(found),
     };
     if let Some(feed) = feed {
         each_row(commit, feed, losses, take, |_| {});
+    }
+    if let Some(first) = too_great {
+        let place = checksum::place(FEED, &u64::to_be_bytes(first));
+        let detail = format!("found position {first}, after which a feed has too little room");
+        losses.error(Error::corrupt(place, detail));
     }
     last
 }
