@@ -111,7 +111,8 @@ pub(crate) fn position_after(position: u64, changes: u64) -> Result<u64> {
     })
 }
 
-/// Takes a number of 7 bits a byte off the front, the lowest first.
+/// Takes a number of 7 bits a byte off the front, the lowest first. Returns `None` if a shorter form
+/// exists: each number has one form.
 fn varint(bytes: &mut &[u8]) -> Option<u64> {
     let mut number = 0_u64;
     for shift in (0..u64::BITS).step_by(7) {
@@ -119,7 +120,7 @@ fn varint(bytes: &mut &[u8]) -> Option<u64> {
         let bits = u64::from(byte & 0x7f);
         number |= bits.checked_mul(1 << shift)?;
         if byte & 0x80 == 0 {
-            return Some(number);
+            return (byte > 0 || shift == 0).then_some(number);
         }
     }
     None
@@ -154,10 +155,18 @@ mod tests {
                 .all(|it| it.commit == 6 && it.cluster.get() == 127)
         );
         checksum::assert_damage_is_named(&row, |row| decode_feed(10, row));
-        for bytes in [[5, 0, 0].as_slice(), &[0, 1], &[4], &[4, 0x80], &[0xff; 11]] {
+        let decode = |bytes: &[u8]| {
             let mut row = [&[0; 8], bytes].concat();
             checksum::seal(FEED, &[0; 8], &mut row);
-            assert!(decode_feed(0, &row).is_err(), "{bytes:?}");
+            decode_feed(0, &row)
+        };
+        for bytes in [[5, 0, 0].as_slice(), &[0, 1], &[4], &[4, 0x80], &[0xff; 11]] {
+            assert!(decode(bytes).is_err(), "{bytes:?}");
+        }
+        // A number has no second form, which ends with zeros.
+        assert!(decode(&[4, 0]).is_ok() && decode(&[4, 0x80, 1]).is_ok());
+        for bytes in [[4, 0x80, 0].as_slice(), &[4, 0xff, 0], &[4, 0x80, 0x80, 0]] {
+            assert!(decode(bytes).is_err(), "{bytes:?}");
         }
         for first in [
             MAX_POSITIONS - 2,

@@ -57,6 +57,7 @@ impl<'a> Bytes<'a> {
             let byte = self.u8();
             number |= u64::from(byte & 0x7f) << shift;
             if byte < 0x80 {
+                assert!(byte > 0 || shift == 0, "found a number with a shorter form");
                 return number;
             }
         }
