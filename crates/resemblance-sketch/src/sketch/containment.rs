@@ -216,7 +216,8 @@ impl Containment {
     /// Returns w + k − 1, where w is 1 if shingles are scaled.
     pub(crate) fn guaranteed_units(&self) -> u32 {
         let window = self.window_shingles().unwrap_or(1);
-        u32::from(window) + u32::from(self.units) - 1
+        // A build refuses 0 for either, but they can be asked before.
+        (u32::from(window) + u32::from(self.units)).saturating_sub(1)
     }
 
     pub(super) fn validate(&self) -> Result<()> {
@@ -419,6 +420,13 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn guaranteed_length_of_refused_numbers_is_finite() {
+        let units = |units, window| Containment::new(units).window(window).min_shared_units();
+        assert_eq!((units(0, 0), units(0, 1)), (Some(0), Some(0)));
+        assert_eq!(units(u16::MAX, u16::MAX), Some(131_069));
     }
 
     #[test]
