@@ -149,11 +149,12 @@ impl Bounds {
         self
     }
 
-    /// Sets the maximum distance in bits. Default: the distance of the schema. Any value is
-    /// allowed, and no document within it is missed. Beyond the distance that the buckets of the
-    /// tables cover, a query also reads neighbouring buckets, or compares with every document if
-    /// that costs less: [`Matches::scope`](crate::Matches::scope) reports which. A join then sorts
-    /// the fingerprints into special tables, for at most 63 bits.
+    /// Sets the maximum distance in bits. Default: the distance of the schema. No document within it
+    /// is missed. Beyond the distance that the buckets of the tables cover, a query also reads
+    /// neighbouring buckets, or compares with every document if that costs less:
+    /// [`Matches::scope`](crate::Matches::scope) reports which. A join then sorts the fingerprints
+    /// into special tables. A query accepts any value. A join accepts at most 63 bits, and 31 for
+    /// fingerprints of 32 bits.
     ///
     /// ```
     /// # use resemblance::{Bounds, MinHash, Schema, SimHash, Store, Text};

@@ -98,7 +98,7 @@ impl TableDesign {
     /// [`SketchError::InvalidParameter`] if the distance exceeds 63 bits, or is not less than the
     /// number of bits.
     pub fn by_whole_buckets(bits: u16, distance: u32, documents: u64) -> Result<Self> {
-        let tables = (distance + 1).max(u32::from(bits).div_ceil(64));
+        let tables = distance.saturating_add(1).max(u32::from(bits).div_ceil(64));
         if tables > MAX_SINGLE_TABLES.min(bits.into()) {
             let expected = format!("at most {}", MAX_SINGLE_TABLES.min(bits.into()) - 1);
             return Err(SketchError::invalid("max_distance", distance, expected));

@@ -232,6 +232,14 @@ fn parameters_out_of_range_are_named() {
             other => panic!("{bits} {k}: {other:?}"),
         }
     }
+    for (bits, distance) in [(64, 64), (32, 32), (64, u32::MAX), (256, u32::MAX)] {
+        match TableDesign::by_whole_buckets(bits, distance, 1_000) {
+            Err(SketchError::InvalidParameter { found, .. }) => {
+                assert_eq!(found, distance.to_string());
+            }
+            other => panic!("{bits} {distance}: {other:?}"),
+        }
+    }
 }
 
 #[test]
