@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::query::{ResolvedBounds, Scored};
 use crate::state::SharedContext;
 use resemblance_sketch::sketch::Signature;
@@ -110,13 +110,12 @@ impl PairRule {
     /// if they share the bucket of a band. Two documents that share only buckets of tables are not
     /// a pair beyond the distance.
     ///
-    /// Both signatures must belong to the schema, as those of
-    /// [`Codec::decode`](crate::distributed::Codec::decode) do.
     /// Without `exact`, the sets of an [exact](crate::SchemaBuilder::exact) schema decide.
     ///
     /// # Errors
     ///
-    /// [`Error::Bug`](crate::Error::Bug) for a signature without the set that the schema requires.
+    /// [`Error::SignatureMismatch`] if a signature does not fit the schema, and
+    /// [`Error::InvalidParameter`] for an exact similarity outside 0 to 1.
     pub fn compare(
         &self,
         a: &Signature,
@@ -124,6 +123,14 @@ impl PairRule {
         exact: Option<f64>,
         shares_band: bool,
     ) -> Result<PairScore> {
+        self.context.check_signature(a)?;
+        self.context.check_signature(b)?;
+        if let Some(similarity) = exact
+            && !(0.0..=1.0).contains(&similarity)
+        {
+            let expected = "a similarity of 0 to 1";
+            return Err(Error::invalid("exact", similarity, expected));
+        }
         let layout = self.context.shape().values;
         let estimate = layout.map(|layout| layout.similarity(a.agreement(layout, b)));
         let exact = match exact {

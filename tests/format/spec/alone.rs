@@ -1,7 +1,7 @@
 //! Schemas and signatures by themselves: section 14.
 
 use resemblance::distributed::Codec;
-use resemblance::{Bounds, Family, MinHash, Schema, Signature, SimHash, Store, Text};
+use resemblance::{Bounds, Error, Family, MinHash, Schema, Signature, SimHash, Store, Text};
 
 use super::{code_block, hex};
 
@@ -131,6 +131,29 @@ fn distributed_pairs_equal_those_of_a_join() {
         found.sort_by_key(|(ids, _)| (ids.1, ids.0));
         assert_eq!(found, expected, "{by:?}, exact: {is_exact}");
         assert!(found.len() > 20, "{by:?}: {}", found.len());
+    }
+}
+
+#[test]
+fn pair_rule_refuses_what_does_not_fit_the_schema() {
+    let schema = Schema::builder().minhash(MinHash::new(64)).build().unwrap();
+    let codec = Codec::new(&schema).unwrap();
+    let rule = codec.pair_rule(Bounds::new()).unwrap();
+    let own = schema.sketcher().features(["a", "b"]).unwrap();
+    assert!(rule.compare(&own, &own, Some(0.9), true).unwrap().is_pair);
+    for other in [
+        Signature::from_bottom_k(64, vec![1, 2]),
+        Signature::from_minhash(vec![7; 32]),
+        Signature::from_simhash(7),
+    ] {
+        for (a, b) in [(&own, &other), (&other, &own)] {
+            let refused = rule.compare(a, b, Some(0.9), true);
+            assert!(matches!(refused, Err(Error::SignatureMismatch { .. })));
+        }
+    }
+    for exact in [f64::NAN, -0.1, 1.1] {
+        let refused = rule.compare(&own, &own, Some(exact), true);
+        assert!(matches!(refused, Err(Error::InvalidParameter { .. })));
     }
 }
 

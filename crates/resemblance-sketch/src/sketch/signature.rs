@@ -91,6 +91,8 @@ impl Hash for Signature {
     }
 }
 
+// Hidden methods serve the crates that store signatures. Their callers have checked that the layout
+// fits, or that the parts belong together.
 impl Signature {
     /// Returns a hash of the whole signature, to use as a key among signatures of one schema. Equal
     /// signatures have equal digests. Among a hundred million different signatures, the probability
@@ -293,6 +295,7 @@ impl Signature {
     }
 
     /// Returns this signature with this exact set.
+    #[doc(hidden)]
     #[inline]
     #[must_use]
     pub fn with_set(self, set: Option<ExactSet>) -> Self {
@@ -336,6 +339,7 @@ impl Signature {
     }
 
     /// Returns this signature with these kept hashes.
+    #[doc(hidden)]
     #[inline]
     pub fn with_kept(self, kept: Option<KeptHashes>) -> Self {
         Self { kept, ..self }
@@ -361,6 +365,7 @@ impl Signature {
 
     /// Returns the kept shingles in the order of the document. The result is empty if their
     /// positions are unknown.
+    #[doc(hidden)]
     #[inline]
     pub fn kept_shingles(&self) -> &[KeptShingle] {
         self.kept.as_ref().map_or(&[], |kept| &kept.shingles)
@@ -392,6 +397,7 @@ impl Signature {
 
     /// Decodes a stored signature. `minhash` holds the layout and the bytes of its MinHash values,
     /// and whether they are samples rather than minima.
+    #[doc(hidden)]
     #[inline]
     pub fn decode(
         values: Option<(ValueLayout, &[u8], bool)>,
@@ -502,6 +508,7 @@ impl Signature {
     }
 
     /// The recipe that made the signature; `None` if the caller provided its parts.
+    #[doc(hidden)]
     #[inline]
     pub fn recipe_mark(&self) -> Option<RecipeMark> {
         self.recipe
@@ -509,6 +516,7 @@ impl Signature {
 
     /// Returns the rows from which codes of bands are computed, for values in this layout. Returns
     /// none without MinHash values.
+    #[doc(hidden)]
     #[inline]
     pub fn rows(&self, layout: Option<ValueLayout>) -> Cow<'_, [u32]> {
         let kept = |values| layout.and_then(|layout| MinHashValues::kept(values, layout));
@@ -523,18 +531,21 @@ impl Signature {
     }
 
     /// The number of MinHash values (or the maximum number of hashes), and the bits of each.
+    #[doc(hidden)]
     #[inline]
     pub fn value_shape(&self) -> Option<(usize, u8)> {
         self.values.as_ref().map(MinHashValues::shape)
     }
 
     /// The number of MinHash values or hashes.
+    #[doc(hidden)]
     #[inline]
     pub fn value_count(&self) -> usize {
         self.values.as_ref().map_or(0, MinHashValues::count)
     }
 
     /// Appends the bytes of the MinHash values, which must fit the layout.
+    #[doc(hidden)]
     #[inline]
     pub fn encode_values(&self, layout: ValueLayout, bytes: &mut Vec<u8>) {
         if let Some(values) = &self.values {
@@ -544,6 +555,7 @@ impl Signature {
 
     /// Returns the agreement of the MinHash values with stored ones of the same layout; see
     /// [`ValueLayout::agreement`]. Returns 0 without values.
+    #[doc(hidden)]
     #[inline]
     pub fn agreement_with(&self, layout: ValueLayout, stored: &[u8]) -> usize {
         let values = self.values.as_ref();
@@ -551,7 +563,7 @@ impl Signature {
     }
 
     /// Returns the agreement of the MinHash values with those of another signature of the same
-    /// layout. Returns 0 without values.
+    /// layout. Returns 0 without values of this kind in both.
     #[inline]
     pub fn agreement(&self, layout: ValueLayout, other: &Self) -> usize {
         let values = self.values.as_ref().zip(other.values.as_ref());

@@ -561,10 +561,9 @@ impl MinHashValues {
     }
 
     /// Returns the [`ValueLayout::agreement`] of two signatures as if both were stored in this
-    /// layout, which they must fit.
+    /// layout. Returns 0 for values of another kind.
     #[inline]
     pub(crate) fn agreement(&self, layout: ValueLayout, other: &Self) -> usize {
-        debug_assert!(self.has_kind_of(layout) && other.has_kind_of(layout));
         match layout {
             ValueLayout::Smallest { max_count } => {
                 let shared = |(own, other)| shared(own, other, max_count.into());
@@ -730,6 +729,17 @@ mod tests {
                 refused,
                 Err(SketchError::SignatureMismatch { .. })
             ));
+        }
+        let bottom_k = ValueLayout::Smallest { max_count: 16 };
+        let packed = ValueLayout::Packed {
+            count: 16,
+            bits: 32,
+            is_mixed: false,
+            curve: AgreementCurve::Identity,
+        };
+        for layout in [bottom_k, packed] {
+            assert_eq!(values.agreement(layout, &hashes), 0);
+            assert_eq!(hashes.agreement(layout, &values), 0);
         }
     }
 
