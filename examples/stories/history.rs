@@ -61,7 +61,8 @@ impl History {
             ClusterEvent::SplitFrom { from } => {
                 self.all.entry(id).or_default().split_from = Some((day, from));
             }
-            ClusterEvent::Ended => {}
+            // One that has ended has no articles.
+            _ => {}
         }
     }
 

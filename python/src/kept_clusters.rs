@@ -196,6 +196,7 @@ impl ReadChanges {
             ClusterEvent::United { into } => ("united", Some(into), None),
             ClusterEvent::SplitFrom { from } => ("split", Some(from), None),
             ClusterEvent::Ended => ("ended", None, None),
+            _ => ("other", None, None),
         };
         let key = document.map_or(Ok(None), |id| self.snapshot.key(id))?;
         Ok(Some(ClusterChange {

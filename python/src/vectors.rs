@@ -179,6 +179,7 @@ impl Schema {
             metric: match vector.metric() {
                 VectorMetric::Cosine => "cosine",
                 VectorMetric::Euclidean(_) => "euclidean",
+                _ => "other",
             },
             distance: vector.distance(),
             threshold: hashed.threshold(),

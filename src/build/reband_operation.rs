@@ -11,7 +11,7 @@ use crate::build::sort::Sorter;
 use crate::error::Result;
 use crate::read::{Records, SnapshotView};
 use crate::state;
-use crate::types::{Operation, Phase, Report, Watch};
+use crate::types::{Operation, Phase, ReportSettings, Watch};
 use resemblance_sketch::schema::{Rebanding, Schema};
 
 /// The store to reband, and the changes to its schema.
@@ -141,7 +141,7 @@ pub struct RebandReport {
     pub size_after_bytes: u64,
 }
 
-impl Report for RebandReport {
+impl ReportSettings for RebandReport {
     type Settings = RebandRequest;
 }
 

@@ -49,6 +49,7 @@ pub(crate) struct GroupCommitHandle {
 /// ```
 #[must_use = "the file may still be open and locked"]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Closed {
     /// The file is closed.
     File,

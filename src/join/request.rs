@@ -213,7 +213,8 @@ impl<'a, A> Join<'a, A> {
     /// # for key in ["a", "b"] {
     /// #     store.insert(key, &page)?;
     /// # }
-    /// let options = SearchOptions { threads: Some(2), ..SearchOptions::default() };
+    /// let mut options = SearchOptions::default();
+    /// options.threads = Some(2);
     /// assert_eq!(store.snapshot()?.pairs().options(options).run()?.count(), 1);
     /// # Ok::<(), resemblance::Error>(())
     /// ```

@@ -18,7 +18,7 @@ use crate::maintain::stored_keys::row_check;
 use crate::observe::{UPKEEP, log as events};
 use crate::options::StoreOptions;
 use crate::read::SnapshotView;
-use crate::types::{Operation, Phase, Report, Watch};
+use crate::types::{Operation, Phase, ReportSettings, Watch};
 
 /// The size of the rows that are read together, and then written: many at a time fill whole pages.
 const PIECE_BYTES: usize = 4 << 20;
@@ -83,7 +83,7 @@ pub struct BackupReport {
     pub size_bytes: u64,
 }
 
-impl Report for BackupReport {
+impl ReportSettings for BackupReport {
     type Settings = StoreOptions;
 }
 

@@ -12,7 +12,7 @@ use crate::observe::{UPKEEP, log as events};
 use crate::options::StoreOptions;
 use crate::state;
 use crate::state::may_write;
-use crate::types::{Operation, Phase, Report, Watch};
+use crate::types::{Operation, Phase, ReportSettings, Watch};
 use crate::write::{WriteTransaction, Writer};
 
 /// The result of a compaction.
@@ -42,7 +42,7 @@ pub struct CompactReport {
     pub length_after_bytes: u64,
 }
 
-impl Report for CompactReport {
+impl ReportSettings for CompactReport {
     type Settings = ();
 }
 

@@ -8,7 +8,7 @@ use crate::build::{BulkBuild, BulkOptions, BulkReport, bulk_build};
 use crate::error::{Error, Result};
 use crate::read::{Records, SnapshotView};
 use crate::state::{OpenStore, open_read_only};
-use crate::types::{Document, Operation, Phase, Report, Watch};
+use crate::types::{Document, Operation, Phase, ReportSettings, Watch};
 use resemblance_sketch::schema::Schema;
 
 /// The parameter that errors name.
@@ -23,7 +23,7 @@ pub(crate) fn merge_shards<'a>(target: &Path, shards: Vec<PathBuf>) -> Operation
     })
 }
 
-impl Report for BulkReport {
+impl ReportSettings for BulkReport {
     type Settings = BulkOptions;
 }
 

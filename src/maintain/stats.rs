@@ -19,7 +19,7 @@ use crate::invariant::OrBug;
 use crate::maintain::backup::row_count;
 use crate::read::PostingTable;
 use crate::read::SnapshotView;
-use crate::types::{DocumentId, Operation, Phase, Report, Watch};
+use crate::types::{DocumentId, Operation, Phase, ReportSettings, Watch};
 use crate::write::{DENSE_SHARE, WINDOW_BYTES, filter_bits_per_document};
 use resemblance_sketch::lanes::LaneRole;
 use resemblance_sketch::schema::DesignReport;
@@ -375,7 +375,7 @@ impl Counted {
     }
 }
 
-impl Report for Stats {
+impl ReportSettings for Stats {
     type Settings = ();
 }
 

@@ -57,11 +57,9 @@ pub enum Family {
 /// # let store = Store::in_memory(Schema::builder().text(Text::words(2)).minhash(MinHash::new(64)).build()?)?;
 /// # let page = store.sketch_text("some text or other")?;
 /// # let ids = [store.insert("a", &page)?, store.insert("b", &page)?];
-/// let options = SearchOptions {
-///     limit: Some(1),
-///     exclude: Some(ids[0]),
-///     ..SearchOptions::default()
-/// };
+/// let mut options = SearchOptions::default();
+/// options.limit = Some(1);
+/// options.exclude = Some(ids[0]);
 /// let snapshot = store.snapshot()?;
 /// let matches = snapshot.query(&page).options(options).run()?;
 /// assert_eq!((matches.len(), matches[0].id()), (1, ids[1]));
@@ -70,6 +68,7 @@ pub enum Family {
 /// # Ok::<(), resemblance::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct SearchOptions {
     /// The bounds that documents must meet.
     pub bounds: Bounds,
@@ -120,6 +119,7 @@ impl SearchOptions {
 /// # let _ = bounds;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Bounds {
     /// See the [method](Self::min_similarity); `None` takes the schema's threshold.
     pub min_similarity: Option<f64>,

@@ -107,7 +107,8 @@ impl<'a, A> Nearest<'a, A> {
     /// # for key in ["a", "b"] {
     /// #     store.insert(key, &page)?;
     /// # }
-    /// let options = SearchOptions { scan: Some(false), ..SearchOptions::default() };
+    /// let mut options = SearchOptions::default();
+    /// options.scan = Some(false);
     /// let nearest = store.snapshot()?.nearest(&page, 2).options(options).run()?;
     /// assert_eq!(nearest.len(), 2);
     /// # Ok::<(), resemblance::Error>(())

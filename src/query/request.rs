@@ -147,7 +147,8 @@ impl<'a, A> Query<'a, A> {
     /// # for key in ["a", "b"] {
     /// #     store.insert(key, &page)?;
     /// # }
-    /// let options = SearchOptions { limit: Some(1), ..SearchOptions::default() };
+    /// let mut options = SearchOptions::default();
+    /// options.limit = Some(1);
     /// let matches = store.snapshot()?.query(&page).options(options).run()?;
     /// assert_eq!(matches.len(), 1);
     /// # Ok::<(), resemblance::Error>(())

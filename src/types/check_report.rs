@@ -1,7 +1,7 @@
 //! The report of `check`.
 
 use crate::error::{Error, Result};
-use crate::types::operation::Report;
+use crate::types::operation::ReportSettings;
 
 /// Greatest number of problems that a report lists.
 const MAX_PROBLEMS: usize = 100;
@@ -40,7 +40,7 @@ pub struct CheckReport {
     pub while_written: bool,
 }
 
-impl Report for CheckReport {
+impl ReportSettings for CheckReport {
     type Settings = ();
 }
 

@@ -55,14 +55,15 @@ pub struct ClusterChange {
 ///             let members = cluster_of.values_mut().filter(|of| **of == change.cluster);
 ///             members.for_each(|of| *of = into);
 ///         }
-///         // The documents of the new cluster follow as `Joined`.
-///         ClusterEvent::SplitFrom { .. } | ClusterEvent::Ended => {}
+///         // The documents of a new cluster follow as `Joined`, and one that has ended has none.
+///         _ => {}
 ///     }
 /// }
 /// assert_eq!(cluster_of.len(), 2);
 /// # Ok::<(), resemblance::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ClusterEvent {
     /// A document is in the cluster from now on, and in no other.
     Joined {

@@ -54,6 +54,7 @@ pub(crate) use document::{KEY_LIMIT_BYTES, PAYLOAD_LIMIT_BYTES};
 pub use filter::Filter;
 pub use matches::{BudgetExceeded, Match, Matches, Scope};
 pub use novelty::{Novelty, Revision, Upserted};
+pub(crate) use operation::ReportSettings;
 pub use operation::{Operation, Report};
 pub use overlaps::{FrequentPassage, Overlap, Overlaps, PlacedPassage};
 pub use progress::{Phase, Progress, Watch};

@@ -21,12 +21,17 @@ use crate::types::progress::{Progress, Watch};
 /// let checked: resemblance::Result<CheckReport> = run_aloud(Store::check("not-there.rsm"));
 /// assert!(checked.is_err());
 /// ```
-pub trait Report: Sized {
-    #[doc(hidden)]
+pub trait Report: ReportSettings {}
+
+impl<R: ReportSettings> Report for R {}
+
+/// The settings of the operation with this result. Other crates cannot name this trait, and so cannot
+/// implement [`Report`].
+pub trait ReportSettings: Sized {
     type Settings;
 }
 
-type Work<'a, R> = dyn FnOnce(<R as Report>::Settings, &mut Watch<'_>) -> Result<R> + 'a;
+type Work<'a, R> = dyn FnOnce(<R as ReportSettings>::Settings, &mut Watch<'_>) -> Result<R> + 'a;
 
 /// A long operation, such as a check, a repair or a backup. [`run`](Self::run) performs it and
 /// returns an `R`. Some operations have special settings, which are listed below.

@@ -432,16 +432,10 @@ fn cheaper_scan_answers_as_buckets_do() {
         signatures.push(signature);
     }
     let snapshot = store.snapshot().unwrap();
-    let any = SearchOptions {
-        bounds: Bounds {
-            min_similarity: Some(0.6),
-            max_distance: Some(8),
-            ..Bounds::new()
-        },
-        ..SearchOptions::default()
-    };
     let answers = |scan| {
-        let options = SearchOptions { scan, ..any };
+        let mut options = SearchOptions::default();
+        options.bounds = Bounds::new().min_similarity(0.6).max_distance(8);
+        options.scan = scan;
         snapshot.query(&signatures).options(options).run().unwrap()
     };
     let (buckets, usual, everything) = (answers(Some(false)), answers(None), answers(Some(true)));

@@ -179,18 +179,15 @@ impl ByOptions {
     }
 
     /// The bounds with what decides.
-    pub(crate) fn apply(self, bounds: Bounds) -> Bounds {
-        let by = self.by.map(|by| match by {
+    pub(crate) fn apply(self, mut bounds: Bounds) -> Bounds {
+        bounds.by = self.by.map(|by| match by {
             ByOption::Minhash => Family::MinHash,
             ByOption::Simhash => Family::SimHash,
             ByOption::Any => Family::Any,
             ByOption::Both => Family::Both,
         });
-        Bounds {
-            by,
-            margin: self.margin.unwrap_or(0.0),
-            ..bounds
-        }
+        bounds.margin = self.margin.unwrap_or(0.0);
+        bounds
     }
 }
 

@@ -143,6 +143,7 @@ impl Printer<'_> {
             ClusterEvent::United { into } => ("united", Some(into), None),
             ClusterEvent::SplitFrom { from } => ("split", Some(from), None),
             ClusterEvent::Ended => ("ended", None, None),
+            _ => ("other", None, None),
         };
         let key = document.map_or(Ok(None), |id| snapshot.key(id))?;
         self.results.row(&[

@@ -169,6 +169,17 @@ impl Question {
     fn new(arguments: &QueryArguments) -> Result<Self> {
         let mut bounds = arguments.by.apply(arguments.bounds.bounds());
         bounds.accept_lower_recall |= arguments.accept_lower_recall;
+        let mut options = SearchOptions::default();
+        options.bounds = bounds;
+        options.limit = arguments.limit;
+        options.probe_budget = arguments.budget.map(NonZeroU64::get);
+        options.scan = match (arguments.scan, arguments.no_scan) {
+            (true, _) => Some(true),
+            (false, true) => Some(false),
+            (false, false) => None,
+        };
+        options.min_recall = arguments.min_recall;
+        options.with_payloads = arguments.payloads;
         Ok(Self {
             goal: match (arguments.within, arguments.nearest) {
                 (Some(radius), _) => QueryGoal::Within {
@@ -178,19 +189,7 @@ impl Question {
                 (None, Some(n)) => QueryGoal::Nearest(n.get()),
                 (None, None) => QueryGoal::Matches,
             },
-            options: SearchOptions {
-                bounds,
-                limit: arguments.limit,
-                probe_budget: arguments.budget.map(NonZeroU64::get),
-                scan: match (arguments.scan, arguments.no_scan) {
-                    (true, _) => Some(true),
-                    (false, true) => Some(false),
-                    (false, false) => None,
-                },
-                min_recall: arguments.min_recall,
-                with_payloads: arguments.payloads,
-                ..SearchOptions::default()
-            },
+            options,
             filter: arguments.filter.filter(false)?,
         })
     }

@@ -223,6 +223,7 @@ fn near_vectors(vector: VectorSchema, threshold: f64) -> String {
             let distance = Value::Significant(vector.distance_at(threshold));
             format!("Euclidean distance up to {}", distance.text())
         }
+        _ => format!("similarity {threshold} or more"),
     }
 }
 

@@ -12,7 +12,7 @@ use crate::observe::{UPKEEP, log as events};
 use crate::read::SnapshotView;
 use crate::read::StoredDocuments;
 use crate::state::OpenStore;
-use crate::types::{DocumentId, Operation, Phase, Report, StoredDocument, Watch};
+use crate::types::{DocumentId, Operation, Phase, ReportSettings, StoredDocument, Watch};
 use crate::write::WriteTransaction;
 
 const MAX_SLICE_DOCUMENTS: usize = 1_000_000;
@@ -111,7 +111,7 @@ pub struct EvictReport {
     pub longest_slice: Duration,
 }
 
-impl Report for EvictReport {
+impl ReportSettings for EvictReport {
     type Settings = Slices;
 }
 

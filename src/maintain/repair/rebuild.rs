@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::invariant::invariant;
 use crate::maintain::repair::loss_report::IdRange;
 use crate::maintain::repair::scanner::DamagedStore;
-use crate::types::{Operation, Phase, Problem, Report, Watch};
+use crate::types::{Operation, Phase, Problem, ReportSettings, Watch};
 use resemblance_sketch::schema::Schema;
 
 #[cfg(doc)]
@@ -156,7 +156,7 @@ pub struct RepairReport {
     pub truncated: bool,
 }
 
-impl Report for RepairReport {
+impl ReportSettings for RepairReport {
     type Settings = RepairSettings;
 }
 

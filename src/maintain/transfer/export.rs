@@ -9,7 +9,7 @@ use crate::format::{DocumentRow, StreamHeader, StreamWriter, checksum};
 use crate::invariant::OrBug;
 use crate::read::ReadView;
 use crate::read::SnapshotView;
-use crate::types::{Operation, Phase, Report, Watch};
+use crate::types::{Operation, Phase, ReportSettings, Watch};
 
 /// Bytes that are gathered before they are written.
 const PIECE_BYTES: usize = 1 << 20;
@@ -35,7 +35,7 @@ pub struct ExportReport {
     pub bytes: u64,
 }
 
-impl Report for ExportReport {
+impl ReportSettings for ExportReport {
     type Settings = ();
 }
 

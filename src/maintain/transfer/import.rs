@@ -11,7 +11,7 @@ use crate::observe::{UPKEEP, log as events};
 use crate::query::find_keys;
 use crate::state::OpenStore;
 use crate::state::{SharedContext, shape_of, whole_shape_of};
-use crate::types::{Document, DocumentId, Novelty, Operation, Phase, Report, Watch};
+use crate::types::{Document, DocumentId, Novelty, Operation, Phase, ReportSettings, Watch};
 use crate::write::{Arbiter, WriteTransaction, Writer};
 use resemblance_sketch::sketch::Signature;
 
@@ -266,7 +266,7 @@ fn take_in(
 /// A document with its signature.
 type StreamPair<'d> = (Document<'d>, &'d Signature);
 
-impl Report for ImportReport {
+impl ReportSettings for ImportReport {
     type Settings = ImportRules;
 }
 

@@ -132,7 +132,8 @@ impl<'a, A> ContainmentQuery<'a, A> {
     /// # for key in ["a", "b"] {
     /// #     store.insert(key, &page)?;
     /// # }
-    /// let options = SearchOptions { limit: Some(1), ..SearchOptions::default() };
+    /// let mut options = SearchOptions::default();
+    /// options.limit = Some(1);
     /// assert_eq!(store.snapshot()?.overlaps(&page).options(options).run()?.len(), 1);
     /// # Ok::<(), resemblance::Error>(())
     /// ```

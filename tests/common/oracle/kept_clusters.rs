@@ -379,6 +379,7 @@ impl Model {
                     assert_eq!(clusters.remove(&id), Some(BTreeSet::new()), "{change:?}");
                     ended.insert(id);
                 }
+                other => panic!("{other:?}"),
             }
         }
         assert_eq!(snapshot.cluster_position().unwrap(), position);

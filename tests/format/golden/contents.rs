@@ -157,6 +157,7 @@ fn kept_clusters(text: &mut String, snapshot: &Snapshot) {
             ClusterEvent::United { into } => format!("united with {into}"),
             ClusterEvent::SplitFrom { from } => format!("split from {from}"),
             ClusterEvent::Ended => "ended".into(),
+            other => panic!("{other:?}"),
         };
         writeln!(text, "change {position} in {commit}: {cluster} {event}").unwrap();
     }

@@ -44,6 +44,7 @@ pub struct VectorKind {
 /// # Ok::<(), resemblance_sketch::SketchError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[non_exhaustive]
 pub enum VectorMetric {
     /// The cosine of the angle between two vectors. A value is the sign of a random projection.
     Cosine,
@@ -141,6 +142,7 @@ impl fmt::Display for VectorKind {
 /// # Ok::<(), resemblance_sketch::SketchError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum KeptVector {
     /// Numbers of 32 bits, as they were given. A cosine is of vectors scaled to length 1.
     F32,
