@@ -121,15 +121,20 @@ fn stream_of_two_documents_matches_the_specification() {
 
 #[test]
 fn independent_reader_reads_exported_streams() {
-    let minhashes = [
-        MinHash::new(32),
-        MinHash::new(32).value_bits(32),
-        MinHash::new(32).value_bits(2),
-        MinHash::bottom_k(64),
-    ];
-    for minhash in minhashes {
+    let with = |minhash| {
         let builder = Schema::builder().text(Text::words(1)).minhash(minhash);
-        let schema = builder.simhash(SimHash::bits128()).build().unwrap();
+        builder.simhash(SimHash::bits128())
+    };
+    let builders = [
+        with(MinHash::new(32)),
+        with(MinHash::new(32).value_bits(32)),
+        with(MinHash::new(32).value_bits(2)),
+        with(MinHash::bottom_k(64)),
+        with(MinHash::new(32)).exact(),
+        with(MinHash::weighted(32)).exact(),
+    ];
+    for builder in builders {
+        let schema = builder.build().unwrap();
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("store.rsm");
         let store = Store::create(&path, schema).unwrap();
