@@ -266,17 +266,21 @@ pub(crate) fn check_schema(schema: &Schema) -> Result<()> {
 /// Reads the weights of features. A large corpus has more of them than [`decode_meta`] accepts.
 pub(crate) fn decode_weights(bytes: &[u8]) -> Result<DocumentFrequencies> {
     let body = checksum::encoded(META, WEIGHTS.as_bytes(), bytes)?;
-    let numbers = body.as_chunks().0.iter();
-    let mut numbers = numbers.map(|bytes| u64::from_le_bytes(*bytes));
+    let words = body.as_chunks().0.iter();
+    let mut numbers = words.map(|bytes| u64::from_le_bytes(*bytes));
     let mut pairs = std::iter::from_fn(|| numbers.next().zip(numbers.next()));
-    let (documents, features) = pairs.next().unwrap_or_default();
-    let pairs: Vec<_> = pairs.collect();
-    // The first pair counts as well.
-    if features != pairs.len() as u64 || body.len() != 16 * (pairs.len() + 1) {
-        let detail = format!("found {} bytes of {features} features", body.len());
-        return Err(Error::corrupt("table meta, row weights", detail));
+    let head = pairs.next();
+    let of_features: Vec<_> = pairs.collect();
+    let (found, whole) = (of_features.len(), 16 * (of_features.len() + 1));
+    match head {
+        Some((documents, features)) if features == found as u64 && body.len() == whole => {
+            Ok(DocumentFrequencies::from_pairs(documents, of_features)?)
+        }
+        _ => {
+            let detail = format!("found {} bytes, expected {whole}", body.len());
+            Err(Error::corrupt("table meta, row weights", detail))
+        }
     }
-    Ok(DocumentFrequencies::from_pairs(documents, pairs)?)
 }
 
 #[cfg(test)]

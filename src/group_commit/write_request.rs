@@ -255,7 +255,7 @@ fn try_commit_together(
     queue: &WriteQueue,
     requests: &[&WriteRequest<'_>],
 ) -> std::result::Result<Vec<Result<WriteReply>>, CommitFailure> {
-    // The requests before these have been committed, without which a turn to write is not needed.
+    // Earlier requests are committed, so these have nothing to write and no turn to wait for.
     if requests.iter().all(|it| matches!(it, WriteRequest::Flush)) {
         let health = &store.context.health;
         health.check_writes().map_err(CommitFailure::Begin)?;

@@ -341,7 +341,7 @@ impl<T: Send + 'static> CorpusDocuments<T> {
                 document.key = self.corpus.key_with_path(source, &document.key);
                 self.ids.with_path += 1;
             }
-            // A store would take a later document with this id for another version of this one.
+            // A store would treat a later document with this id as a new version of this one.
             if self.corpus.settings.payload_field.is_some() && ledger.left_out > 0 {
                 return Err(Failure::refused(ledger.limit()).with_note(
                     "a larger --memory tells more ids apart, and --id path does without them; or \

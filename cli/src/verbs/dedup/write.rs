@@ -370,7 +370,7 @@ impl DedupFiles<Sink> {
             .map(|(sink, columns)| sink.with_columns(columns));
         add(annotated, kept.or(&dropped), false, None);
         add(self.dropped, dropped, false, None);
-        // The kept ones may replace the corpus, which the others are a part of.
+        // The kept ones come last, because they may replace the corpus.
         add(self.kept, kept, true, self.revisits);
         copy_records(context, corpus, totals, outputs, reports)
     }
