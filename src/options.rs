@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::engine::{FileOptions, FileSource, Files, JournalLimits, Sharing};
 use crate::error::{Error, Result};
+use crate::threads::processors;
 
 /// Kept hashes for each document of `flush_after` at which the memtable is flushed.
 const KEPT_HASHES_PER_DOCUMENT: u64 = 64;
@@ -70,7 +71,7 @@ impl StoreOptions {
             // About 64 blocks. In addition to its blocks, a slice writes a few rows, and rereads
             // the postings that did not fill a block of the slice before.
             merge_slice_postings: 64 * 700,
-            merges_in_parallel: std::thread::available_parallelism().is_ok_and(|n| n.get() > 1),
+            merges_in_parallel: processors() > 1,
             group_calls: 1_024,
             group_wait: Duration::from_millis(1),
             queue_bytes: 64 << 20,

@@ -1,15 +1,21 @@
 //! Threads with names, which the system's tools show up to a length of 15 bytes.
 
 use std::io;
+use std::num::NonZeroUsize;
 use std::panic::resume_unwind;
 use std::sync::mpsc::sync_channel;
-use std::thread::{Builder, JoinHandle, Scope, ScopedJoinHandle, scope};
+use std::thread::{Builder, JoinHandle, Scope, ScopedJoinHandle, available_parallelism, scope};
 
 use crate::error::{Error, Result};
 use crate::invariant::OrBug;
 
 /// The greatest number of threads that one operation starts: more are a slip.
 pub(crate) const MAX_THREADS: usize = 1_024;
+
+/// Returns the number of processors that this process may use, or 1 if the system does not know.
+pub(crate) fn processors() -> usize {
+    available_parallelism().map_or(1, NonZeroUsize::get)
+}
 
 /// Starts a thread.
 ///

@@ -7,7 +7,7 @@ use crate::build::sort::{Sorter, code_bits};
 use crate::engine::folder_of;
 use crate::error::Result;
 use crate::options::StoreOptions;
-use crate::threads::MAX_THREADS;
+use crate::threads::{MAX_THREADS, processors};
 use resemblance_sketch::schema::Schema;
 
 /// Minimum memory limit, in bytes; a lower one is raised to it.
@@ -166,8 +166,9 @@ impl BulkOptions {
     }
 
     pub(super) fn sorting_threads(&self) -> usize {
-        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
         let threads = self.threads.map(usize::from);
-        threads.unwrap_or_else(|| cores() - 1).clamp(1, MAX_THREADS)
+        threads
+            .unwrap_or_else(|| processors() - 1)
+            .clamp(1, MAX_THREADS)
     }
 }

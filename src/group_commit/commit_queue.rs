@@ -42,6 +42,11 @@ impl<C, A> Follower<C, A> {
         self.queued.elapsed()
     }
 
+    /// Returns true if the reply is to arrive in this slot.
+    pub(super) fn is_answered_in(&self, slot: &ReplySlot<A>) -> bool {
+        std::ptr::eq(&raw const *self.slot, slot)
+    }
+
     pub(super) fn answer(self, answer: A) {
         self.slot.answer(answer);
     }

@@ -16,16 +16,26 @@ use crate::invariant::{OrBug, bug, invariant};
 use crate::read::{SnapshotState, SnapshotView};
 use crate::state::OpenStore;
 use crate::sync::{IgnorePoison, thread};
+use crate::threads::processors;
 use crate::types::Novelty;
 use crate::write::{check_position, find_duplicate};
 
 /// Bytes of keys, payloads and signatures beyond which a group takes no further request.
 const GROUP_BYTES: usize = 16 << 20;
 
+/// The smallest number of processors with which threads check for duplicates before they queue, whoever leads. With
+/// fewer, the leader has one of them, and finds the duplicates of a whole group for half of the work.
+const MIN_PROCESSORS: usize = 3;
+
+/// A request that a leader has taken from the queue.
+type TakenRequest = Follower<WriteRequest<'static>, Result<WriteReply>>;
+
 /// An open store, and the requests that wait to be committed together.
 pub(super) struct GroupCommit {
     pub(super) store: Arc<OpenStore>,
     pub(super) queue: WriteQueue,
+    /// True if threads always check for duplicates before they queue their requests.
+    checks_early: bool,
     /// The snapshot that a thread took last for a duplicate check before it queued its request.
     shared_snapshot: Mutex<Weak<SnapshotState>>,
 }
@@ -78,8 +88,11 @@ impl Drop for LastHandle {
 
 impl GroupCommitHandle {
     pub(crate) fn new(store: Arc<OpenStore>) -> Self {
+        // A duplicate that is known need not wait for other processes.
+        let checks_early = store.engine.has_peers || processors() >= MIN_PROCESSORS;
         let group = Arc::new(GroupCommit {
             store,
+            checks_early,
             queue: WriteQueue::default(),
             shared_snapshot: Mutex::default(),
         });
@@ -146,11 +159,13 @@ impl GroupCommit {
         if !self.store.engine.has_peers && self.queue.try_lead() {
             return self.lead(&request);
         }
-        // Another thread writes, or another process may: use the wait for a duplicate check.
-        if let WriteRequest::InsertIfNew {
-            new,
-            searched_below,
-        } = &mut request
+        // Another thread writes, or another process may: use the wait for a duplicate check. If the leader waits
+        // itself, a transaction is open, which may take long.
+        if (self.checks_early || self.store.writer_lock.is_awaited())
+            && let WriteRequest::InsertIfNew {
+                new,
+                searched_below,
+            } = &mut request
             && let Some(novelty) = self.check_early(new, searched_below)?
         {
             return Ok(WriteReply::Novelty(novelty));
@@ -210,19 +225,17 @@ impl GroupCommit {
         own.or_bug("a reply to the leader's own request")?
     }
 
-    /// Commits requests that wait, and returns false if there were none.
-    fn lead_once(self: &Arc<Self>) -> bool {
+    /// Commits requests that wait, and returns them with their replies.
+    fn commit_waiting(&self) -> (Vec<TakenRequest>, Vec<Result<WriteReply>>) {
         let followers = self.queue.gather(0, self.limits());
         let requests: Vec<&WriteRequest<'_>> = followers.iter().map(|it| &it.request).collect();
         let replies = commit_together(&self.store, &self.queue, &requests);
-        let is_any = !followers.is_empty();
-        self.answer(followers, replies.into_iter());
-        is_any
+        (followers, replies)
     }
 
     fn answer(
         &self,
-        followers: Vec<Follower<WriteRequest<'static>, Result<WriteReply>>>,
+        followers: Vec<TakenRequest>,
         replies: impl Iterator<Item = Result<WriteReply>>,
     ) {
         let tickets = followers.iter().filter(|follower| !follower.has_thread);
@@ -243,16 +256,25 @@ impl GroupCommit {
             Reply::Answer(answer) => answer,
             Reply::Abandoned => Err(abandoned()),
             Reply::Lead => {
-                let _leading = Leader { group: self };
+                let mut leading = Some(Leader { group: self });
                 // Its request waits behind older ones, and may be in a later group than the first.
-                loop {
-                    let is_any = self.lead_once();
-                    match slot.try_fetch() {
-                        Some(Reply::Answer(answer)) => return answer,
-                        Some(Reply::Abandoned) => return Err(abandoned()),
-                        Some(Reply::Lead) => return Err(bug("a leader was asked to lead")),
-                        None => invariant!(is_any, "a request is neither queued nor answered"),
+                while leading.is_some() {
+                    let (followers, replies) = self.commit_waiting();
+                    invariant!(
+                        !followers.is_empty(),
+                        "a request is neither queued nor answered"
+                    );
+                    if followers.iter().any(|it| it.is_answered_in(slot)) {
+                        // The next leader may begin while the followers get their replies.
+                        drop(leading.take());
                     }
+                    self.answer(followers, replies.into_iter());
+                }
+                match slot.try_fetch() {
+                    Some(Reply::Answer(answer)) => answer,
+                    Some(Reply::Abandoned) => Err(abandoned()),
+                    Some(Reply::Lead) => Err(bug("a leader was asked to lead")),
+                    None => Err(bug("a request was committed without a reply")),
                 }
             }
         }
@@ -269,7 +291,13 @@ impl GroupCommit {
                     let _ = before.join();
                 }
                 let _leading = Leader { group: &group };
-                while group.lead_once() {}
+                loop {
+                    let (followers, replies) = group.commit_waiting();
+                    if followers.is_empty() {
+                        return;
+                    }
+                    group.answer(followers, replies.into_iter());
+                }
             })
         });
         if let Err(error) = started {

@@ -1,8 +1,6 @@
 //! The scan of a search: all stored documents, compared in threads.
 
 use std::borrow::Cow;
-use std::num::NonZeroUsize;
-use std::thread::available_parallelism;
 
 use crate::error::Result;
 use crate::format::DocumentRow;
@@ -15,6 +13,7 @@ use crate::query::search::SearchSpec;
 use crate::query::verify::Referee;
 use crate::read::{ReadView, VisitShare};
 use crate::state::SharedContext;
+use crate::threads::processors;
 use crate::types::{Matches, Scope};
 use resemblance_sketch::exact::ExactSet;
 use resemblance_sketch::sketch::Signature;
@@ -103,12 +102,11 @@ impl SearchSpec<'_> {
             exclude: self.exclude,
         };
         // Every thread has separate lists, which are joined at the end, so no row needs a lock.
-        let threads = available_parallelism().map_or(1, NonZeroUsize::get);
         let mut nothing = self.nothing();
         if by_sets {
             nothing = FoundDocuments::new(self.collector.limit(), self.order);
         }
-        let mut shares = vec![vec![nothing; signatures.len()]; threads.min(MAX_THREADS)];
+        let mut shares = vec![vec![nothing; signatures.len()]; processors().min(MAX_THREADS)];
         if let Some(view) = self.view.shared() {
             let visitors = shares.iter_mut().map(|all| {
                 let visit = |id, bytes: &[u8]| scan.compare(view, id, bytes, all);

@@ -1,7 +1,6 @@
 //! Sweeps: the lanes of many signatures, or of many keys, each read once in the order of its codes; and
 //! the shares of many signatures, piece by piece or thread by thread.
 
-use std::num::NonZero;
 use std::ops::Range;
 
 use crate::error::Result;
@@ -13,7 +12,7 @@ use crate::query::candidates::{
 };
 use crate::query::plan::ProbePlan;
 use crate::read::{PostingTable, ReadView};
-use crate::threads::in_shares;
+use crate::threads::{in_shares, processors};
 use resemblance_sketch::lanes::hash_key;
 use resemblance_sketch::sketch::Signature;
 
@@ -268,9 +267,8 @@ pub(super) fn in_threads<T: Send>(
     if signatures.len() <= MIN_SIGNATURES {
         return answer(signatures);
     }
-    // Asking the system takes longer than a short query. If it does not know, one thread will do.
-    let available = || std::thread::available_parallelism().map_or(1, NonZero::get);
-    let shares = threads.unwrap_or_else(available).max(1);
+    // Asking the system takes longer than a short query.
+    let shares = threads.unwrap_or_else(processors).max(1);
     let size = signatures.len().div_ceil(shares).max(MIN_SIGNATURES);
     let answers = in_shares("query", signatures.chunks(size), answer)?;
     Ok(answers.into_iter().flatten().collect())

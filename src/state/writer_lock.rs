@@ -81,6 +81,11 @@ impl WriterLock {
         Ok(self.guard(current))
     }
 
+    /// Returns true if a thread waits for the lock.
+    pub(crate) fn is_awaited(&self) -> bool {
+        !self.lock().waiting.is_empty()
+    }
+
     /// Returns true if this thread holds the lock, so that waiting for a writer would never end.
     pub(crate) fn is_held_here(&self) -> bool {
         self.lock().holder == Some(thread::current().id())
