@@ -14,7 +14,7 @@ use crate::format::{
     ClusterRow, KeptCluster, Link, checksum, decode_member, edge_key, encode_member, split_edge_key,
 };
 use crate::id::ClusterId;
-use crate::invariant::{at, invariant};
+use crate::invariant::at;
 
 /// The three tables, open for reading or for writing.
 pub(crate) struct ClusterTables<F, R, L = ()> {
@@ -229,6 +229,11 @@ pub(super) fn add_members(cluster: u64, documents: u64, more: u64) -> Result<u64
     })
 }
 
+/// The error of edges of a document that contradict the rows of members and clusters.
+pub(crate) fn damaged_tree(document: u64, detail: impl Into<String>) -> Error {
+    Error::corrupt(format!("table forest, document {document}"), detail)
+}
+
 /// The error of a row about a cluster that contradicts others.
 pub(super) fn damaged(cluster: u64, detail: impl Into<String>) -> Error {
     Error::corrupt(
@@ -262,11 +267,12 @@ impl<'t> WrittenClusters<'t> {
 
     pub(super) fn put_edge(&mut self, a: u64, b: u64, link: &Link) -> Result<()> {
         for key in [edge_key(a, b), edge_key(b, a)] {
-            let old = self
-                .forest
-                .insert(&key, link.encode(&key).as_slice())
-                .engine()?;
-            invariant!(old.is_none(), "documents {a} and {b} have two edges");
+            let row = link.encode(&key);
+            let old = self.forest.insert(&key, row.as_slice()).engine()?;
+            if old.is_some() {
+                let place = checksum::place(FOREST.name(), &key);
+                return Err(Error::corrupt(place, "found a row, expected none"));
+            }
         }
         Ok(())
     }

@@ -123,7 +123,7 @@ pub(super) fn near_linked(
 }
 
 /// Returns the signature of a document that is stored.
-pub(super) fn signature_of(view: &dyn ReadView, document: u64) -> Result<Signature> {
+pub(crate) fn signature_of(view: &dyn ReadView, document: u64) -> Result<Signature> {
     let signature = view.signature_of(document)?;
     signature.ok_or_else(|| no_row(DOCUMENTS, document, 1))
 }

@@ -15,13 +15,13 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-use crate::clusters::cluster_tables::{WrittenClusters, damaged};
+use crate::clusters::cluster_tables::{WrittenClusters, damaged, damaged_tree};
 use crate::clusters::disjoint_sets::DisjointSets;
 use crate::clusters::entering::{link_of, linkage, signature_of};
 use crate::clusters::linkages::Remains;
 use crate::error::Result;
 use crate::format::{ClusterRow, KeptCluster};
-use crate::invariant::{OrBug, at, at_mut, invariant};
+use crate::invariant::{OrBug, at, at_mut};
 use crate::query::{PartSearch, ResolvedBounds};
 use crate::read::ReadView;
 use crate::state::FullBuckets;
@@ -152,11 +152,11 @@ impl<'a> Reconnection<'a> {
                     let part = parts.part_of(other.id) as u64;
                     connected.borrow_mut().join(index as u64, part);
                     let found = tables.cluster_of(other.id)?.map(|(id, _)| id);
-                    invariant!(
-                        found == Some(cluster),
-                        "document {} is near one of cluster {cluster} and in {found:?}",
-                        other.id
-                    );
+                    if found != Some(cluster) {
+                        let detail =
+                            format!("it is near one of cluster {cluster}, and in {found:?}");
+                        return Err(damaged_tree(other.id, detail));
+                    }
                     tables.put_edge(*member, other.id, &link_of(&other)?)?;
                 }
             }
@@ -219,7 +219,9 @@ impl Parts {
         part.read += 1;
         for other in tables.neighbours(member)? {
             if let Some(owner) = self.owners.insert(other, index) {
-                invariant!(owner == index, "document {other} is in two parts of a tree");
+                if owner != index {
+                    return Err(damaged_tree(other, "found a circle of edges"));
+                }
                 continue;
             }
             part.members.push(other);

@@ -17,9 +17,11 @@ mod leaving;
 mod linkages;
 mod relinking;
 
-pub(crate) use cluster_tables::{ReadClusters, WrittenClusters};
+pub(crate) use cluster_tables::{ReadClusters, WrittenClusters, damaged_tree};
 pub(crate) use disjoint_sets::{DisjointSets, Sets};
-pub(crate) use entering::{check_kept, cluster_bounds, near_components, note_entered};
+pub(crate) use entering::{
+    check_kept, cluster_bounds, near_components, note_entered, signature_of,
+};
 pub use feed::ClusterChanges;
 pub(crate) use feed::{ClusterLog, begin_feed_after};
 pub(crate) use leaving::Reconnection;

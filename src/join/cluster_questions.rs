@@ -3,11 +3,11 @@
 
 use std::collections::HashMap;
 
-use crate::clusters::{ReadClusters, check_kept};
+use crate::clusters::{ReadClusters, check_kept, damaged_tree, signature_of};
 use crate::error::{Error, Result};
-use crate::format::{Link, RowHead};
+use crate::format::{DOCUMENTS, Link, RowHead, no_row};
 use crate::id::ClusterId;
-use crate::invariant::{OrBug, at};
+use crate::invariant::at;
 use crate::join::clusters::{Clusters, SuspiciousCluster};
 use crate::join::verify::Pair;
 use crate::query::Scorer;
@@ -111,9 +111,10 @@ pub(crate) fn path_between(snapshot: &SnapshotView, a: u64, b: u64) -> Result<Op
         let found = tables.walk(b, Some(a))?;
         let (mut path, mut document) = (Vec::new(), a);
         while document != b {
-            let (before, link) = *found
-                .get(&document)
-                .or_bug("a tree that connects a cluster")?;
+            let (before, link) = *found.get(&document).ok_or_else(|| {
+                let detail = format!("found no path to document {b} of the same cluster");
+                damaged_tree(document, detail)
+            })?;
             path.push(pair(snapshot, document, before, link));
             document = before;
         }
@@ -154,11 +155,11 @@ pub(crate) fn representative(
                 Representative::First | Representative::Medoid => 0,
                 Representative::Latest => {
                     let document = snapshot.view().document_of(member, false)?;
-                    document.or_bug("a member of a cluster")?.stamp
+                    let document = document.ok_or_else(|| no_row(DOCUMENTS, member, 1))?;
+                    document.stamp
                 }
                 Representative::Longest => {
-                    let signature = snapshot.view().signature_of(member)?;
-                    let signature = signature.or_bug("a member of a cluster")?;
+                    let signature = signature_of(snapshot.view(), member)?;
                     let kept = signature.kept_hashes().map_or(0, <[u64]>::len);
                     signature.exact_set().map_or(kept, |set| set.hashes().len()) as u64
                 }
@@ -178,8 +179,7 @@ fn medoid(snapshot: &SnapshotView, members: Vec<u64>) -> Result<Option<u64>> {
     let compared: Vec<u64> = members.into_iter().step_by(step).collect();
     let mut best: Option<(f64, u64)> = None;
     for member in &compared {
-        let signature = snapshot.view().signature_of(*member)?;
-        let signature = signature.or_bug("a member of a cluster")?;
+        let signature = signature_of(snapshot.view(), *member)?;
         let scorer = Scorer::new(&signature);
         let mut nearness = 0.0;
         for other in &compared {

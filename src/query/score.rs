@@ -1,7 +1,7 @@
 //! Scores: how near a stored document is to the signature of a search, and the order of the best.
 
 use crate::error::Result;
-use crate::format::DocumentRow;
+use crate::format::{DOCUMENTS, DocumentRow, no_row};
 use crate::invariant::{OrBug, invariant};
 use crate::query::bounds::ResolvedBounds;
 use crate::read::ReadView;
@@ -230,11 +230,15 @@ impl<'a> Scorer<'a> {
     }
 
     /// Scores a live document by its exact set, if there are sets, or else by its signature.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if another row names a document that has none.
     pub(crate) fn scored_document(&self, source: &dyn ReadView, id: u64) -> Result<Scored> {
         let exact = source.set_similarity(self.signature, id, 0.0)?;
         let scored =
             source.with_document(id, |row| Ok(self.compare_row(source.context(), id, row)))?;
-        Ok(scored.or_bug("a live document")?.with_similarity(exact))
+        let scored = scored.ok_or_else(|| no_row(DOCUMENTS, id, 1))?;
+        Ok(scored.with_similarity(exact))
     }
 
     /// Compares with the document of an id, however far: for `insert_if_new` of a key that the store

@@ -188,6 +188,99 @@ fn kept_clusters_forged_rows_are_damage_that_repair_leaves_out() {
     }
 }
 
+/// Forged edges contradict the other rows: they are damage where a question or a change meets them.
+#[test]
+fn kept_clusters_forged_edges_are_damage() {
+    type Ask = fn(&Store) -> resemblance::Result<()>;
+    fn put(database: &Database, edges: [[u64; 2]; 2], is_there: bool) {
+        let write = database.begin_write().unwrap();
+        let mut rows = write.open_table(FOREST).unwrap();
+        for key in edges.map(|[a, b]| key(a, b)) {
+            let row = sealed_row("forest", &key, vec![0, 0, 0, 0, 0, 0, 0, 0, 2, 0]);
+            let old = match is_there {
+                true => rows.insert(&key, row.as_slice()).unwrap(),
+                false => rows.remove(&key).unwrap(),
+            };
+            assert_eq!(old.is_some(), !is_there);
+        }
+        drop(rows);
+        write.commit().unwrap();
+    }
+    fn remove(store: &Store, id: u64) -> resemblance::Result<()> {
+        let mut transaction = store.begin_write()?;
+        transaction.remove_id(DocumentId::new(id)).map(drop)
+    }
+    /// Links a document that does not exist, as a sixth member.
+    fn link_missing(database: &Database) {
+        put(database, [[4, 99], [99, 4]], true);
+        let write = database.begin_write().unwrap();
+        let row = sealed_row("clusters", &[0; 8], vec![1 + 4, 6]);
+        let mut rows = write.open_table(CLUSTERS).unwrap();
+        rows.insert(0, row.as_slice()).unwrap();
+        drop(rows);
+        write.commit().unwrap();
+    }
+    let cases: [(Linkage, Damage, Ask); 6] = [
+        (Linkage::Single, link_missing, |store| {
+            let first = ClusterId::new(0);
+            store
+                .snapshot()?
+                .representative(first, Representative::Latest)
+                .map(drop)
+        }),
+        (Linkage::Single, link_missing, |store| {
+            let first = ClusterId::new(0);
+            store
+                .snapshot()?
+                .representative(first, Representative::Medoid)
+                .map(drop)
+        }),
+        (
+            Linkage::Single,
+            |it| put(it, [[1, 2], [2, 1]], false),
+            |store| {
+                let [from, to] = [0, 4].map(DocumentId::new);
+                store.snapshot()?.cluster_path(from, to).map(drop)
+            },
+        ),
+        (
+            Linkage::Single,
+            |it| put(it, [[0, 4], [4, 0]], true),
+            |store| remove(store, 2),
+        ),
+        (
+            Linkage::Single,
+            |it| put(it, [[5, 4], [4, 5]], true),
+            |store| store.insert(Document::without_key(), &on_line(5)).map(drop),
+        ),
+        (
+            Linkage::Complete,
+            |it| {
+                put(it, [[1, 2], [2, 1]], false);
+                put(it, [[1, 99], [99, 1]], true);
+            },
+            |store| remove(store, 1),
+        ),
+    ];
+    for (index, (linkage, damage, ask)) in cases.into_iter().enumerate() {
+        let place = Place::new();
+        let bounds = ClusterBounds::default().linkage(linkage);
+        let schema = Schema::builder().simhash(SimHash::bits64().max_distance(3));
+        let store = Store::create(place.store(), schema.clusters(bounds).build().unwrap()).unwrap();
+        let step = u32::from(linkage == Linkage::Single);
+        append_all(&store, (0..5).map(|it| on_line(it * step)));
+        drop(store);
+        check_clean(&place.store());
+        damage(&database(place.store()));
+        assert!(!Store::check(place.store()).run().unwrap().is_clean());
+        let found = ask(&Store::open(place.store()).unwrap());
+        assert!(
+            matches!(found, Err(Error::Corrupt { .. })),
+            "case {index}: {found:?}"
+        );
+    }
+}
+
 #[test]
 fn kept_clusters_need_a_schema_that_keeps_them() {
     let place = Place::new();
