@@ -187,6 +187,12 @@ impl DeletedChunk {
             let place = format!("table {DEAD}, chunk {chunk}");
             return Err(Error::corrupt(place, detail));
         };
+        let mut bytes = before_merge.iter().zip(since);
+        if bytes.any(|(before, since)| before & since != 0) {
+            let place = format!("table {DEAD}, chunk {chunk}");
+            let detail = "found a document in both bitmaps, expected it in one";
+            return Err(Error::corrupt(place, detail));
+        }
         Ok(Self {
             before_merge: before_merge.into(),
             since: since.into(),

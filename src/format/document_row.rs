@@ -9,7 +9,7 @@ use crate::format::bits::take;
 use crate::format::checksum;
 use crate::format::kept_hashes::{self, PackedHashes, PackedPositions, SetForm, VectorForm};
 use crate::invariant::OrBug;
-use crate::types::Document;
+use crate::types::{Document, KEY_LIMIT_BYTES};
 use resemblance_sketch::exact::ExactSet;
 use resemblance_sketch::fingerprint::Fingerprint;
 use resemblance_sketch::lanes::hash_key;
@@ -346,6 +346,26 @@ pub(crate) fn decode_body<'a>(
         && placed.all(|pair| pair.first().map(|it| it.0) < pair.last().map(|it| it.0))
         && encode_body(&row.head, &signature, shape).is_ok_and(|body| body == bytes);
     is_ours.then_some((row.head, signature))
+}
+
+/// Checks that a row is encoded as a writer encodes its document. Readers accept more, but no other
+/// store would import it.
+///
+/// # Errors
+/// [`Error::Corrupt`] for a row that is encoded in another way.
+pub(crate) fn check_encoding(
+    id: u64,
+    bytes: &[u8],
+    shape: &Shape,
+    recipe: RecipeMark,
+) -> Result<()> {
+    let body = checksum::open(DOCUMENTS, &id.to_be_bytes(), bytes)?;
+    let decoded = decode_body(body, shape, recipe);
+    let key = decoded.map(|(head, _)| head.key.map_or(0, <[u8]>::len));
+    match key.is_some_and(|length| length <= KEY_LIMIT_BYTES) {
+        true => Ok(()),
+        false => Err(row_error(DOCUMENTS, id, body)),
+    }
 }
 
 /// A row of `documents`, read in place: a probe compares hundreds and keeps few.

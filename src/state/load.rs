@@ -8,7 +8,6 @@ use crate::error::{Error, Result};
 use crate::format::header::{self, State};
 use crate::format::{DeletedChunk, DocumentRow, TombstoneChanges, decode_run};
 use crate::index::{Memtable, SegmentBuilder, TOMBSTONE_LANE};
-use crate::invariant::OrBug;
 use crate::state::context::{SharedContext, document_codes};
 use crate::state::run_set::{Run, RunSet};
 use crate::state::tombstones::Tombstones;
@@ -116,10 +115,10 @@ pub(super) fn load_runs(
     let in_runs: u64 = runs.current.iter().map(|run| run.deleted).sum();
     if in_runs != deleted.len() {
         let outside = deleted.ids().find(|id| runs.position_of(*id).is_none());
-        let id = outside.or_bug("a tombstone outside of the runs")?;
-        let place = format!("table dead, document {id}");
-        let detail = "found its bit, but it is in no run (invariant 4)";
-        return Err(Error::corrupt(place, detail));
+        // A chunk beyond the greatest id has bits of no document.
+        let document = outside.map_or(String::new(), |id| format!(", document {id}"));
+        let detail = "found a bit of a document that is in no run (invariant 4)";
+        return Err(Error::corrupt(format!("table dead{document}"), detail));
     }
     Ok(runs)
 }

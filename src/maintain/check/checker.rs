@@ -10,12 +10,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::engine::{
-    DEAD, EQUAL, EngineError, EngineResult, ReadableTable, ReadableTableMetadata, overlay,
+    DEAD, EQUAL, EngineError, EngineResult, META, ReadableTable, ReadableTableMetadata, overlay,
 };
 use crate::error::{Error, Result};
+use crate::format::header::{TOMBSTONE_CHANGES, decode_meta};
 use crate::format::{
-    ChunkSets, DocumentRow, EqualChunk, LaneSummary, Posting, RunDescriptor, decode_payload,
-    decode_set,
+    ChunkSets, DocumentRow, EqualChunk, LaneSummary, Posting, RunDescriptor, TombstoneChanges,
+    check_encoding, decode_payload, decode_set,
 };
 use crate::index::{ChunkIter, read_lane};
 use crate::maintain::check::filters::{FilterCheck, check_pieces};
@@ -302,7 +303,10 @@ impl<'a, 'w> Check<'a, 'w> {
     fn row(&mut self, id: u64, document: &[u8], payload: Option<&[u8]>) -> Result<()> {
         let context = self.snapshot.context();
         let committed = &self.snapshot.inner.version;
-        let document = DocumentRow::decode(id, document, context.shape())?;
+        let bytes = document;
+        let document = DocumentRow::decode(id, bytes, context.shape())?;
+        let encoding = check_encoding(id, bytes, context.shape(), context.recipe);
+        self.report.note(2, encoding)?;
         match payload {
             Some(_) if !document.head.has_payload => self.orphan(id),
             Some(payload) => self.report.note(2, decode_payload(id, payload).map(drop))?,
@@ -339,10 +343,15 @@ impl<'a, 'w> Check<'a, 'w> {
         Ok(())
     }
 
-    /// Checks invariant 4: the deleted documents are those that this handle knows, and their rows
-    /// exist until a merge drops them.
+    /// Checks invariant 4: the deleted documents are those that this handle knows, their rows exist
+    /// until a merge drops them, and the list of changed bitmaps can be read, as writers do.
     fn deleted(&mut self) -> Result<()> {
         let committed = &self.snapshot.inner.version;
+        let meta = self.snapshot.inner.tables()?.read.open_table(META);
+        if let Some(row) = meta.engine()?.get(TOMBSTONE_CHANGES).engine()? {
+            let changes = decode_meta::<TombstoneChanges>(TOMBSTONE_CHANGES, row.value());
+            self.report.note(4, changes.map(drop))?;
+        }
         let table = self
             .snapshot
             .inner

@@ -101,6 +101,79 @@ named! {
     rows_of_filters_are_named: "filters", &'static [u8; 10];
 }
 
+/// A forged list of changed bitmaps keeps writers from committing a removal.
+#[test]
+fn check_reads_the_list_of_changed_bitmaps() {
+    let place = Place::new();
+    filled(&place);
+    let name = "tombstone_changes";
+    let database = database(place.store());
+    let write = database.begin_write().unwrap();
+    let mut meta = write
+        .open_table(TableDefinition::<&str, &[u8]>::new("meta"))
+        .unwrap();
+    let row = sealed_row("meta", name.as_bytes(), vec![1, 0]);
+    let old = meta.insert(name, row.as_slice()).unwrap();
+    assert!(old.is_some());
+    drop(old);
+    drop(meta);
+    write.commit().unwrap();
+    drop(database);
+    assert_eq!(places(&place), [name]);
+}
+
+/// A row of `documents` that no writer makes, and no store would import.
+#[test]
+fn check_names_documents_that_no_writer_encodes() {
+    let place = Place::new();
+    let schema = Schema::builder().minhash(MinHash::bottom_k(64));
+    let store = Store::create(place.store(), schema.build().unwrap()).unwrap();
+    let signature = store.sketcher().hashes(1..9).unwrap();
+    store.insert(Document::without_key(), &signature).unwrap();
+    drop(store);
+    let database = database(place.store());
+    let write = database.begin_write().unwrap();
+    let mut documents = write
+        .open_table(TableDefinition::<u64, &[u8]>::new("documents"))
+        .unwrap();
+    // The kind, and the number of hashes, which descend.
+    let mut body = vec![1, 8, 0];
+    let hashes = signature.bottom_k().unwrap().iter().rev();
+    body.extend(hashes.flat_map(|hash| hash.to_le_bytes()));
+    let row = sealed_row("documents", &[0; 8], body);
+    drop(documents.insert(0, row.as_slice()).unwrap());
+    drop(documents);
+    write.commit().unwrap();
+    drop(database);
+    assert_eq!(places(&place), ["table documents, document 0"]);
+}
+
+/// A bit beyond the greatest id, and a document in both bitmaps, are damage and no bug.
+#[test]
+fn forged_bitmaps_are_damage() {
+    let dead = TableDefinition::<u64, &[u8]>::new("dead");
+    for (chunk, is_twice) in [(u64::MAX, false), (0, true)] {
+        let place = Place::new();
+        filled(&place);
+        let database = database(place.store());
+        let write = database.begin_write().unwrap();
+        let mut table = write.open_table(dead).unwrap();
+        let old = table.remove(0).unwrap().unwrap().value().to_vec();
+        let bitmap = &old[1..2_001];
+        let body = match is_twice {
+            true => [&[2], bitmap, bitmap].concat(),
+            false => [&[1], bitmap].concat(),
+        };
+        let row = sealed_row("dead", &chunk.to_be_bytes(), body);
+        table.insert(chunk, row.as_slice()).unwrap();
+        drop(table);
+        write.commit().unwrap();
+        drop(database);
+        let opened = Store::open(place.store());
+        assert!(matches!(opened, Err(Error::Corrupt { .. })), "{opened:?}");
+    }
+}
+
 /// A damaged page elsewhere keeps no damaged row from being named.
 #[test]
 fn repair_names_rows_beside_a_damaged_page() {
