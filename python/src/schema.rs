@@ -360,11 +360,10 @@ impl Schema {
         );
         let builder = if exact { builder.exact() } else { builder };
         let builder = given!(builder, exact_bits);
-        let bounds = ClusterBounds {
-            min_similarity: cluster_threshold,
-            max_distance: cluster_distance,
-            linkage: choice(py, "cluster_linkage", cluster_linkage, &LINKAGES)?,
-        };
+        let linkage = choice(py, "cluster_linkage", cluster_linkage, &LINKAGES)?;
+        let mut bounds = ClusterBounds::default().linkage(linkage);
+        bounds.min_similarity = cluster_threshold;
+        bounds.max_distance = cluster_distance;
         if !clusters && bounds != ClusterBounds::default() {
             let found = "bounds of clusters, and no clusters";
             return Err(invalid(py, "clusters", found, "clusters=True"));

@@ -302,11 +302,9 @@ impl From<LinkageOption> for Linkage {
 impl ClusterOptions {
     /// Returns a schema with the clusters that were asked for, if any.
     pub(crate) fn put(&self, schema: Schema) -> Result<Schema> {
-        let bounds = ClusterBounds {
-            min_similarity: self.cluster_threshold,
-            max_distance: self.cluster_distance,
-            linkage: self.linkage.into(),
-        };
+        let mut bounds = ClusterBounds::default().linkage(self.linkage.into());
+        bounds.min_similarity = self.cluster_threshold;
+        bounds.max_distance = self.cluster_distance;
         match self.clusters {
             true => Ok(schema
                 .with_clusters(Some(bounds))

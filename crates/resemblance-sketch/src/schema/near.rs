@@ -64,6 +64,7 @@ pub enum Linkage {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[must_use]
+#[non_exhaustive]
 pub struct ClusterBounds {
     /// See the [method](Self::min_similarity); `None` takes the schema's threshold.
     pub min_similarity: Option<f64>,
