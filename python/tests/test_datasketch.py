@@ -130,6 +130,16 @@ def test_a_session_that_fails_keeps_what_came_before() -> None:
     assert list(lsh.keys) == ["a"]
 
 
+def test_a_session_that_is_read_drops_what_follows(tmp_path: Path) -> None:
+    lsh = MinHashLSH(0.5, path=tmp_path / "a.rsm")
+    with pytest.raises(RuntimeError), lsh.insertion_session() as session:
+        session.insert("before", MinHash())
+        assert list(lsh.keys) == ["before"]
+        session.insert("after", MinHash())
+        raise RuntimeError
+    assert list(lsh.keys) == ["before"]
+
+
 def test_merge_and_buffers() -> None:
     sets = minhashes(40)
     one, two = MinHashLSH(0.5, 64), MinHashLSH(0.5, 64)
@@ -188,6 +198,13 @@ def test_weighted_sets() -> None:
         errors.append(x.jaccard(y) - np.minimum(a, b).sum() / np.maximum(a, b).sum())
     assert abs(np.mean(errors)) < 0.03
     assert generator.minhash_many(np.vstack([vectors[0], np.zeros(20)]))[1] is None
+    # As in datasketch, those that have no logarithm do not count.
+    plain, odd = vectors[0].copy(), vectors[0].copy()
+    plain[[3, 4]], odd[[3, 4]] = 0, (-1, np.nan)
+    assert generator.minhash(odd) == generator.minhash(plain)
+    for refused in (np.full(20, np.inf), np.full(20, 1e39), np.full(20, -1.0), np.full(20, np.nan)):
+        with pytest.raises(ValueError, match="v: found"):
+            generator.minhash(refused)
 
 
 def real_texts(count: int) -> list[str]:

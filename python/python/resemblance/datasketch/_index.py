@@ -132,7 +132,8 @@ class Index:
     def write(self, verb: str, *arguments: Any, **named: Any) -> Any:
         """Applies a change to the store or the open transaction."""
         with self._lock:
-            if self.is_temporary:
+            if self.is_temporary or self._sessions:
+                # In a session too: what reads the whole index has committed the changes before.
                 self.begin()
                 if self._is_in_memory and not self._sessions and len(self.read()) >= _IN_MEMORY:
                     self.commit()

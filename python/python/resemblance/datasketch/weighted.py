@@ -58,15 +58,19 @@ class WeightedMinHashGenerator:
         self.betas = chance.uniform(0, 1, shape).astype(np.float32)
 
     def minhash(self, v: ArrayLike) -> WeightedMinHash:
-        """The samples of one vector, which is not all zeros."""
+        """The samples of one vector. As in datasketch, weights that are negative or NaN count as 0; one of
+        the others is above 0, and all are finite.
+        """
         if not hasattr(v, "__len__"):
             raise TypeError("v: found a single value, expected a vector")
         if len(v) != self.dim:  # type: ignore[arg-type]
             raise ValueError(f"v: found another dimension, expected {self.dim}")
         weights = np.array(v, dtype=np.float32)
-        present = np.flatnonzero(weights)
+        if np.isinf(weights).any():
+            raise ValueError("v: found an infinite weight, expected numbers that a float32 can hold")
+        present = np.flatnonzero(weights > 0)
         if not present.size:
-            raise ValueError("v: found zeros only, expected a weight above 0")
+            raise ValueError("v: found no weight above 0, expected one or more")
         logs = np.log(weights[present])
         rs, betas = self.rs[:, present], self.betas[:, present]
         levels = np.floor(logs / rs + betas)
