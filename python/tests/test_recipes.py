@@ -46,6 +46,25 @@ def test_types_of_all_pages(tmp_path: Path) -> None:
     assert ran.returncode == 0, ran.stdout
 
 
+OF_TYPES = """
+import resemblance as rs
+
+
+def documents(store: rs.Store, if_new: bool) -> int:
+    with store.snapshot() as snapshot:
+        rs.pairs(["a"], by="vector")
+        return len(store.insert_many(["a"], if_new=if_new)) + len(snapshot)
+"""
+
+
+def test_types_of_what_no_page_has(tmp_path: Path) -> None:
+    pytest.importorskip("mypy")
+    file = tmp_path / "program.py"
+    file.write_text(OF_TYPES)
+    ran = subprocess.run([sys.executable, "-m", "mypy", "--strict", str(file)], capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stdout
+
+
 def test_every_page_is_listed() -> None:
     if PAGES:
         listed = (ROOT / "python" / "README.md").read_text()

@@ -583,8 +583,7 @@ class Snapshot(_Reads):
         kind: type[BaseException] | None,
         exception: BaseException | None,
         traceback: TracebackType | None,
-        /,
-    ) -> bool: ...
+    ) -> Literal[False]: ...
 
     def holders(
         self, documents: _Documents, lost: float, *, threads: int | None = None
@@ -776,6 +775,19 @@ class Store(_Reads, _Writes):
         commit_every: int | None = None,
         position: tuple[str, bytes] | None = None,
     ) -> list[Novelty]: ...
+    @overload
+    def insert_many(
+        self,
+        documents: _Documents,
+        keys: _Keys | None = None,
+        *,
+        payloads: Iterable[bytes] | None = None,
+        stamps: Iterable[int] | None = None,
+        if_new: bool,
+        threads: int | None = None,
+        commit_every: int | None = None,
+        position: tuple[str, bytes] | None = None,
+    ) -> list[int] | list[Novelty]: ...
     def transaction(self) -> Transaction: ...
     def snapshot(self) -> Snapshot: ...
     def deduplicator(self) -> Deduplicator: ...
@@ -833,6 +845,17 @@ class Transaction(_Writes):
         if_new: Literal[True],
         threads: int | None = None,
     ) -> list[Novelty]: ...
+    @overload
+    def insert_many(
+        self,
+        documents: _Documents,
+        keys: _Keys | None = None,
+        *,
+        payloads: Iterable[bytes] | None = None,
+        stamps: Iterable[int] | None = None,
+        if_new: bool,
+        threads: int | None = None,
+    ) -> list[int] | list[Novelty]: ...
     def position(self, name: str) -> bytes | None: ...
     def query(
         self,
