@@ -76,8 +76,13 @@ pub(crate) fn check_unused(py: Python<'_>, used: Option<&'static str>) -> PyResu
         "the {name} is in use by the call that runs this code; use the store or a snapshot here, or \
          wait until that call returns"
     );
-    let exception = class(py, "errors", "BusyError")?.call1((message,))?;
-    Err(PyErr::from_value(exception))
+    Err(busy(py, &message))
+}
+
+/// Returns a `BusyError` with this message.
+pub(crate) fn busy(py: Python<'_>, message: &str) -> PyErr {
+    let made = class(py, "errors", "BusyError").and_then(|class| class.call1((message,)));
+    made.map_or_else(|error| error, PyErr::from_value)
 }
 
 /// Turns a result of the library into one of Python.
@@ -106,11 +111,24 @@ fn message(error: &Error) -> String {
                  docs/python/several-processes.md"
             )
         }
+        Error::InvalidParameter { parameter, .. } if python_parameter(parameter) != *parameter => {
+            error
+                .to_string()
+                .replacen(parameter, python_parameter(parameter), 1)
+        }
         // The name in Rust is not that in Python.
         _ => error.to_string().replace(
             "its `signature_of_values` takes",
             "Signature.from_minhash(values, schema=...) takes",
         ),
+    }
+}
+
+/// Returns the name in Python of a parameter of the library.
+fn python_parameter(parameter: &'static str) -> &'static str {
+    match parameter {
+        "min_similarity" => "threshold",
+        parameter => parameter,
     }
 }
 
@@ -160,7 +178,7 @@ fn describe(error: &Error, fields: &Bound<'_, PyDict>) -> PyResult<()> {
             found,
             expected,
         } => {
-            fields.set_item("parameter", parameter)?;
+            fields.set_item("parameter", python_parameter(parameter))?;
             fields.set_item("found", found)?;
             fields.set_item("expected", expected)
         }

@@ -11,7 +11,7 @@ use numpy::{
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
-use pyo3::types::{PyBytes, PyList, PySlice, PyTuple, PyType};
+use pyo3::types::{PyByteArray, PyBytes, PyList, PySlice, PyTuple, PyType};
 use resemblance::schema::SketchError;
 use resemblance::{Error, Fingerprint};
 
@@ -69,7 +69,7 @@ impl Signature {
     ) -> PyResult<Self> {
         let values = match values.extract::<PyReadonlyArray1<'_, u32>>() {
             Ok(array) => array.as_array().to_vec(),
-            Err(_) => values.extract().map_err(|_| {
+            Err(_) => numbers_of(values).map_err(|_| {
                 let expected = "whole numbers of 32 bits, in a list or an array of one dimension and type uint32";
                 not_an_array("values", values, expected)
             })?,
@@ -95,8 +95,19 @@ impl Signature {
 
     /// Makes a signature from the hashes of features. The `max_count` smallest are kept.
     #[classmethod]
-    fn from_bottom_k(_class: &Bound<'_, PyType>, max_count: u16, hashes: Vec<u64>) -> Self {
-        Self::bare(resemblance::Signature::from_bottom_k(max_count, hashes))
+    fn from_bottom_k(
+        _class: &Bound<'_, PyType>,
+        max_count: u16,
+        hashes: &Bound<'_, PyAny>,
+    ) -> PyResult<Self> {
+        let hashes: Vec<u64> = numbers_of(hashes).map_err(|_| {
+            let expected =
+                "whole numbers of 64 bits, in a list or an array of one dimension and type uint64";
+            not_an_array("hashes", hashes, expected)
+        })?;
+        Ok(Self::bare(resemblance::Signature::from_bottom_k(
+            max_count, hashes,
+        )))
     }
 
     /// Makes a signature from the bytes that `to_bytes` returned, by a schema.
@@ -241,7 +252,8 @@ impl Signature {
             let digits = (fingerprint.to_string(),);
             return (class.getattr("from_simhash")?, digits).into_pyobject(py);
         }
-        let text = "a signature of several parts and without a schema cannot be pickled";
+        let text =
+            "a signature of bottom-k hashes or of several parts cannot be pickled without a schema";
         Err(PyTypeError::new_err(text))
     }
 }
@@ -343,6 +355,14 @@ fn column_fingerprints(
         }
     };
     read.ok_or_else(|| invalid(py, "fingerprints", "null", "a fingerprint in each row"))
+}
+
+/// Reads the numbers of a sequence. The memory of an array as bytes has other numbers than the array.
+fn numbers_of<'py, T: FromPyObjectOwned<'py>>(values: &Bound<'py, PyAny>) -> PyResult<Vec<T>> {
+    if values.is_instance_of::<PyBytes>() || values.is_instance_of::<PyByteArray>() {
+        return Err(PyTypeError::new_err("bytes are not numbers"));
+    }
+    values.extract()
 }
 
 /// Returns the error for a value of a wrong type, or for an array of a wrong type or shape.
@@ -604,7 +624,7 @@ impl Signatures {
             return (class.getattr("from_simhash")?, (wide,)).into_pyobject(py);
         }
         Err(PyTypeError::new_err(
-            "signatures of several parts and without a schema cannot be pickled",
+            "signatures of bottom-k hashes or of several parts cannot be pickled without a schema",
         ))
     }
 }

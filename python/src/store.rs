@@ -15,7 +15,7 @@ use crate::corpus::Deduplicator;
 use crate::errors::{check_unused, file_error, invalid, invalid_parameter};
 use crate::filter::judge;
 use crate::keys::Key;
-use crate::lease::{Lease, OpenFile};
+use crate::lease::{Lease, OpenFile, lasting};
 use crate::progress::Callback;
 use crate::python::{Report, choice, class, given, object, optional_number};
 use crate::reads::{Reads, Source};
@@ -84,7 +84,7 @@ impl Store {
         begin: impl FnOnce(&PathBuf) -> resemblance::Result<resemblance::Store> + Send + 'static,
     ) -> PyResult<Py<Self>> {
         await_stopped(py)?;
-        let file = path.clone();
+        let file = lasting(path.clone());
         let store = in_background(py, None, move |_| begin(&file))?;
         let schema = Py::new(py, Schema::new(py, store.schema().clone())?)?;
         let handle = Arc::new(Handle {
@@ -406,7 +406,8 @@ impl Store {
     /// is a callable that receives a `StoredDocument` and returns true to remove it. It is called
     /// again for each document that it selected, just before that is removed, and the second answer
     /// counts. An exception that it raises ends the call: documents removed before are not restored,
-    /// and no other is removed. `dry_run` only counts the documents, and asks once for each.
+    /// and no other is removed. It may change single documents; a transaction, `insert_many` and
+    /// `deduplicator` raise `BusyError` in it. `dry_run` only counts the documents, and asks once for each.
     #[pyo3(signature = (*, older_than=None, keep_newest=None, matching=None, dry_run=false,
         progress=None))]
     fn evict<'py>(
@@ -421,8 +422,9 @@ impl Store {
         let store = self.handle.get(py)?;
         let _passage = self.gate.pass(py)?;
         let raised: Arc<Mutex<Option<PyErr>>> = Arc::default();
-        let own = Arc::clone(&raised);
+        let (own, gate) = (Arc::clone(&raised), Arc::clone(&self.gate));
         let result = in_background(py, progress, move |link| {
+            let _part = gate.take_part();
             let policy = match (older_than, keep_newest, matching) {
                 (Some(stamp), None, None) => EvictPolicy::OlderThan(stamp),
                 (None, Some(documents), None) => EvictPolicy::KeepNewest(documents),

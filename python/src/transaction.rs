@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use resemblance::{Document, DocumentId, Error, Signature, WriteTransaction};
 use resemblance_corpus::verification::SketchedText;
 
@@ -53,14 +54,14 @@ pub(crate) fn document<'a>(key: Option<&'a Key>, payload: &'a [u8], stamp: u64) 
 pub(crate) struct Many<'py> {
     batches: Batches<'py>,
     keys: Beside<'py, Option<Key>>,
-    payloads: Beside<'py, Vec<u8>>,
+    payloads: Beside<'py, PyBackedBytes>,
     stamps: Beside<'py, u64>,
 }
 
 /// The fields of a batch besides its documents.
 pub(crate) struct BatchFields {
     keys: Option<Vec<Option<Key>>>,
-    payloads: Option<Vec<Vec<u8>>>,
+    payloads: Option<Vec<PyBackedBytes>>,
     stamps: Option<Vec<u64>>,
 }
 
@@ -144,7 +145,7 @@ impl BatchFields {
         let documents = numbered.map(|(index, sketched)| {
             let payload = self.payloads.as_ref().and_then(|all| all.get(index));
             let stamp = self.stamps.as_ref().and_then(|all| all.get(index));
-            let (payload, stamp) = (payload.map_or(NO_PAYLOAD, Vec::as_slice), stamp.copied());
+            let (payload, stamp) = (payload.map_or(NO_PAYLOAD, |it| &**it), stamp.copied());
             (
                 document(self.key(index), payload, stamp.map_or(0, |it| it)),
                 sketched,

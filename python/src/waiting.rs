@@ -14,7 +14,7 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use resemblance::Error;
 
-use crate::errors::{OrRaise, exception};
+use crate::errors::{OrRaise, busy, exception};
 use crate::lease::{Holder, OpenFile};
 pub(crate) use crate::lease::{closed, lock};
 use crate::progress::{Callback, CallerLink, Reporter};
@@ -123,7 +123,10 @@ pub(crate) fn await_stopped(py: Python<'_>) -> PyResult<()> {
 /// Detaches a thread that was stopped.
 pub(crate) fn abandon(home: Home, thread: JoinHandle<()>) {
     if home == Home::here() {
-        lock(&ABANDONED).push((home, thread));
+        let mut threads = lock(&ABANDONED);
+        // The stack of a thread that has ended stays in memory as long as its handle.
+        threads.retain(|(its, thread)| *its == home && !thread.is_finished());
+        threads.push((home, thread));
     }
 }
 
@@ -225,16 +228,23 @@ struct GateState {
     transaction: Option<ThreadId>,
     /// The number of transactions that wait to begin: later calls let them pass first.
     waiting: usize,
-    calls: usize,
+    /// The threads of the calls in progress.
+    calls: Vec<ThreadId>,
 }
 
 /// Leaves the gate when it is dropped.
 pub(crate) struct Passage {
     gate: Arc<WriterGate>,
-    is_transaction: bool,
+    /// The thread of a call, `None` for a transaction.
+    call: Option<ThreadId>,
 }
 
 impl GateState {
+    /// True if this thread is in a call, whose callable it runs.
+    fn is_in_call(&self) -> bool {
+        self.calls.contains(&std::thread::current().id())
+    }
+
     /// # Errors
     /// `Busy` if this thread has a transaction open: it would wait for itself.
     fn check_thread(&self) -> Result<(), Error> {
@@ -258,8 +268,26 @@ impl WriterGate {
         self.enter(py, false)
     }
 
+    /// Lets this thread take part in a call that another one began, and that waits for it.
+    pub(crate) fn take_part(self: &Arc<Self>) -> Passage {
+        let thread = std::thread::current().id();
+        lock(&self.state).calls.push(thread);
+        Passage {
+            gate: Arc::clone(self),
+            call: Some(thread),
+        }
+    }
+
     /// Lets a transaction begin.
+    ///
+    /// # Errors
+    /// `BusyError` if a call of this thread runs a callable that begins it: each would wait for the other.
     pub(crate) fn begin(self: &Arc<Self>, py: Python<'_>) -> PyResult<Passage> {
+        if lock(&self.state).is_in_call() {
+            let message = "a call that changes the store runs this code: insert or remove single documents here, \
+                           or wait until that call returns";
+            return Err(busy(py, message));
+        }
         lock(&self.state).waiting += 1;
         let entered = self.enter(py, true);
         lock(&self.state).waiting -= 1;
@@ -273,7 +301,7 @@ impl WriterGate {
         }
         Ok(Passage {
             gate: Arc::clone(self),
-            is_transaction,
+            call: (!is_transaction).then(|| std::thread::current().id()),
         })
     }
 
@@ -281,8 +309,10 @@ impl WriterGate {
     fn try_enter(&self, is_transaction: bool) -> Result<bool, Error> {
         let mut state = lock(&self.state);
         let blocks = |state: &GateState| {
-            let calls_block = is_transaction && state.calls > 0;
-            state.transaction.is_some() || calls_block || (!is_transaction && state.waiting > 0)
+            let calls_block = is_transaction && !state.calls.is_empty();
+            // A call within a call would wait for a transaction that waits for the outer one.
+            let lets_pass = !is_transaction && state.waiting > 0 && !state.is_in_call();
+            state.transaction.is_some() || calls_block || lets_pass
         };
         state.check_thread()?;
         if blocks(&state) {
@@ -295,7 +325,7 @@ impl WriterGate {
         if is_transaction {
             state.transaction = Some(std::thread::current().id());
         } else {
-            state.calls += 1;
+            state.calls.push(std::thread::current().id());
         }
         Ok(true)
     }
@@ -304,11 +334,12 @@ impl WriterGate {
 impl Drop for Passage {
     fn drop(&mut self) {
         let mut state = lock(&self.gate.state);
-        if self.is_transaction {
-            state.transaction = None;
-        } else {
-            // Each call that left had entered.
-            state.calls -= 1;
+        match self.call {
+            None => state.transaction = None,
+            Some(thread) => {
+                let entered = state.calls.iter().position(|it| *it == thread);
+                entered.map(|place| state.calls.swap_remove(place));
+            }
         }
         drop(state);
         self.gate.changed.notify_all();

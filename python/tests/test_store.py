@@ -524,6 +524,56 @@ def test_eviction_asks_again_for_what_it_selected(store: rs.Store) -> None:
     assert (report.examined, report.evicted, report.spared, next(answers)) == (10, 0, 3, 13)
 
 
+def test_a_callable_of_a_change_does_not_wait_for_that_change(store: rs.Store, tmp_path: Path) -> None:
+    """Single documents may be changed. What needs the store alone would wait for the call that asks."""
+    store.insert_many(texts(4_000), stamps=range(4_000))
+    store.export(tmp_path / "all")
+    answers: dict[str, list[object]] = {}
+
+    def tries(where: str) -> Callable[[object], bool]:
+        def asked(_: object) -> bool:
+            if where not in answers:
+                found = answers.setdefault(where, [store.insert(where, "one document of the callable")])
+                for change in (store.transaction, lambda: store.insert_many(["a b c"]), store.deduplicator):
+                    try:
+                        found.append(change())
+                    except rs.BusyError as error:
+                        found.append(str(error))
+            return True
+
+        return asked
+
+    def work() -> None:
+        store.evict(matching=tries("matching"))
+        store.import_(tmp_path / "all", progress=tries("import"))
+        store.evict(older_than=3_999, progress=tries("progress"))
+
+    in_time(work)
+    assert "matching" in answers
+    for found in answers.values():
+        assert isinstance(found[0], int) and len(found) == 4
+        assert all("runs this code" in str(answer) for answer in found[1:])
+    in_time(lambda: store.transaction().rollback())
+
+
+def test_a_call_within_a_call_does_not_wait_for_a_transaction(store: rs.Store) -> None:
+    """A transaction of another thread waits for the eviction, and must not keep its callable waiting."""
+    store.insert_many(texts(3))
+    begins = threading.Thread(target=lambda: store.transaction().rollback())
+    asked = itertools.count()
+
+    def matching(document: StoredDocument) -> bool:
+        if next(asked) == 0:
+            begins.start()
+            time.sleep(0.2)
+            store.insert("a key", "one document of the callable")
+        return False
+
+    assert in_time(lambda: store.evict(matching=matching)).evicted == 0
+    begins.join()
+    assert "a key" in store
+
+
 def becomes_exact(path: Path, documents: list[str], schema: rs.Schema) -> None:
     """Reband an estimating store with the sets of another one."""
     assert schema.minhash is not None and schema.text is not None
@@ -842,6 +892,41 @@ def test_close_closes(path: Path, schema: rs.Schema) -> None:
         len(snapshot)
 
 
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the system does not show the memory of a process")
+def test_half_read_pairs_take_no_memory(store: rs.Store) -> None:
+    """A thread finds pairs. Its stack goes when the pairs are dropped."""
+    store.insert_many(["the same words in both"] * 50)
+
+    def pages() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[0])
+
+    for round in range(2):
+        before = pages()
+        for _ in range(300):
+            next(store.pairs())
+    assert (pages() - before) * 4_096 < 200 << 20
+
+
+def test_relative_paths_last(schema: rs.Schema, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program may change its folder while objects are open. Others of the same name are not touched."""
+    (tmp_path / "later").mkdir()
+    rs.Store.create(tmp_path / "later" / "s.rsm", schema).close()
+    monkeypatch.chdir(tmp_path)
+    store, other = (rs.Store.create(name, schema) for name in ("s.rsm", "other.rsm"))
+    build = rs.BulkBuild("b.rsm", schema)
+    decider = rs.Deduplicator(schema, ".", memory_bytes=1 << 20)
+    monkeypatch.chdir("later")
+    store.insert_many(texts(50))
+    build.insert_many(texts(50))
+    decider.decide_many(texts(50))
+    assert other.stats().file_bytes > 0
+    assert build.finish().documents == 50
+    for opened in (store, other, decider):
+        opened.close()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["b.rsm", "later", "other.rsm", "s.rsm"]
+    assert len(rs.Store.open("s.rsm")) == 0 and len(rs.Store.open("../s.rsm")) == 50
+
+
 def test_a_lock_of_this_process_is_named(path: Path, schema: rs.Schema) -> None:
     store = rs.Store.create(path, schema)
     store.insert_many(texts(400) * 3)
@@ -978,6 +1063,7 @@ def test_values_that_do_not_fit_name_their_parameter(store: rs.Store) -> None:
         ({"stamps": ["x"]}, "stamps: "),
         ({"stamps": [-1]}, "stamps: "),
         ({"payloads": ["x"]}, "payloads: "),
+        ({"payloads": [[1, 2]]}, "payloads: "),
         ({"keys": [[3]]}, "key: found list at position 0, expected a string, a number or a time"),
     ]
     for values, message in refused:
@@ -994,6 +1080,9 @@ def test_values_that_do_not_fit_name_their_parameter(store: rs.Store) -> None:
         (lambda: one.from_minhash(array), "values: found an array of type float64"),
         (lambda: one.from_minhash([2**32]), "values: found .*, expected whole numbers of 32 bits"),
         (lambda: one.from_minhash([-1]), "values: found .*, expected whole numbers of 32 bits"),
+        (lambda: one.from_minhash(np.arange(16, dtype=np.uint32).tobytes()), "values: found <class 'bytes'>"),
+        (lambda: one.from_bottom_k(16, bytearray(128)), "hashes: found <class 'bytearray'>, expected whole numbers of 64"),
+        (lambda: one.from_bottom_k(16, [2**64]), "hashes: found <class 'list'>, expected whole numbers of 64"),
         (lambda: many.from_simhash([1.5]), "fingerprint: found <class 'float'>, expected an integer"),  # type: ignore[list-item]
         (lambda: many.from_simhash(array), "fingerprints: found an array of type float64"),
         (lambda: one.from_simhash(1.5), "fingerprint: found <class 'float'>, expected an integer"),  # type: ignore[arg-type]
