@@ -10,9 +10,9 @@ use resemblance::exact::{FeatureSet, SharedPassage, SharedSpans, WeightedSet};
 use resemblance_corpus::verification::Explanation;
 
 use crate::errors::OrRaise;
-use crate::keys::{Key, features_of};
+use crate::keys::{Key, features_of, several};
 use crate::python::{Report, choice, object};
-use crate::schema::{Schema, TextFields, weighted_features};
+use crate::schema::{Part, Schema, TextFields, weighted_features};
 use crate::waiting::{interruptible, released};
 
 /// Texts up to this length are compared within some milliseconds, so without a thread of their own.
@@ -173,9 +173,9 @@ pub(crate) fn spans_of_texts<'py>(
     py: Python<'py>,
     a: &str,
     b: &str,
-    text: TextFields,
+    text: Part<TextFields>,
 ) -> Report<'py> {
-    let recipe = text.build(py)?;
+    let recipe = text.0.build(py)?;
     let found = compare(py, a, b, move |a, b| {
         let found = resemblance::exact::shared_spans(&recipe, a, b)?;
         Ok(SpanFields::new(found, a, b))
@@ -221,9 +221,9 @@ pub(crate) fn passage_of_texts<'py>(
     py: Python<'py>,
     a: &str,
     b: &str,
-    text: TextFields,
+    text: Part<TextFields>,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let recipe = text.build(py)?;
+    let recipe = text.0.build(py)?;
     let found = compare(py, a, b, move |a, b| {
         let found = resemblance::exact::longest_shared_passage(&recipe, a, b)?;
         Ok(found.map(|found| PassageOfTexts::new(&found, a, b)))
@@ -242,15 +242,15 @@ impl WholeTexts {
     fn create(
         py: Python<'_>,
         texts: &Bound<'_, PyAny>,
-        text: Option<TextFields>,
+        text: Option<Part<TextFields>>,
     ) -> PyResult<Self> {
         let recipe = match text {
-            Some(text) => text.build(py)?,
+            Some(text) => text.0.build(py)?,
             None => resemblance::Text::auto(),
         };
         let whole = resemblance::exact::WholeTexts::new(&recipe);
         let mut whole = whole.map_err(resemblance::Error::from).or_raise(py)?;
-        for text in texts.try_iter()? {
+        for text in several("texts", texts)? {
             py.check_signals()?;
             whole.insert(&text?.extract::<String>()?);
         }

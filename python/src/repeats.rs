@@ -7,7 +7,7 @@ use resemblance_corpus::dedup::{TextPart, TextParts};
 
 use crate::errors::OrRaise;
 use crate::python::{choice, given, object};
-use crate::schema::TextFields;
+use crate::schema::{Part, TextFields};
 use crate::waiting::{Home, lock, released};
 
 const PARTS: [(&str, TextPart); 2] = [("paragraph", TextPart::Paragraph), ("line", TextPart::Line)];
@@ -28,11 +28,11 @@ impl RepeatedParts {
     fn create(
         py: Python<'_>,
         part: &str,
-        text: Option<TextFields>,
+        text: Option<Part<TextFields>>,
         memory_bytes: Option<u64>,
     ) -> PyResult<Self> {
         let recipe = match text {
-            Some(text) => text.build(py)?,
+            Some(text) => text.0.build(py)?,
             None => resemblance::Text::words(1),
         };
         recipe.validate().or_raise(py)?;

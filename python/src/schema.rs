@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use pyo3::exceptions::{PyAttributeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyMapping, PyTuple, PyType};
 use resemblance::distributed::Codec;
@@ -112,6 +113,29 @@ impl Schema {
             codec,
         });
         Ok(Self { parts })
+    }
+}
+
+/// The fields of a part of a schema, such as `resemblance.Text`.
+pub(crate) struct Part<T>(pub(crate) T);
+
+impl<'a, 'py, T: FromPyObject<'a, 'py, Error = PyErr>> FromPyObject<'a, 'py> for Part<T> {
+    type Error = PyErr;
+
+    fn extract(value: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        value.extract().map(Self).map_err(|error: PyErr| {
+            let found = value.get_type().name();
+            match found {
+                // Another object lacks a field.
+                Ok(found) if error.is_instance_of::<PyAttributeError>(value.py()) => {
+                    let expected = "such as Text.words(5) or MinHash(128)";
+                    PyTypeError::new_err(format!(
+                        "found {found}, expected the part of a schema, {expected}"
+                    ))
+                }
+                _ => error,
+            }
+        })
     }
 }
 
@@ -318,11 +342,11 @@ impl Schema {
         cluster_linkage="single"))]
     fn create(
         py: Python<'_>,
-        text: Option<TextFields>,
-        minhash: Option<MinHashFields>,
-        vector: Option<VectorFields>,
-        simhash: Option<SimHashFields>,
-        containment: Option<ContainmentFields>,
+        text: Option<Part<TextFields>>,
+        minhash: Option<Part<MinHashFields>>,
+        vector: Option<Part<VectorFields>>,
+        simhash: Option<Part<SimHashFields>>,
+        containment: Option<Part<ContainmentFields>>,
         near: &str,
         seed: Option<u64>,
         expected_documents: Option<u64>,
@@ -350,11 +374,11 @@ impl Schema {
             .empty_documents(choice(py, "empty_documents", empty_documents, &EMPTY)?);
         let builder = given!(
             builder,
-            text: text.map(|text| text.build(py)).transpose()?,
-            minhash: minhash.map(|minhash| minhash.build(py)).transpose()?,
-            vector: vector.map(|vector| vector.build(py)).transpose()?,
-            simhash: simhash.map(|simhash| simhash.build(py)).transpose()?,
-            containment: containment.map(|containment| containment.build(py)).transpose()?,
+            text: text.map(|part| part.0.build(py)).transpose()?,
+            minhash: minhash.map(|part| part.0.build(py)).transpose()?,
+            vector: vector.map(|part| part.0.build(py)).transpose()?,
+            simhash: simhash.map(|part| part.0.build(py)).transpose()?,
+            containment: containment.map(|part| part.0.build(py)).transpose()?,
             seed,
             expected_documents
         );

@@ -122,7 +122,7 @@ impl Schema {
         let (py, parts) = (slf.py(), &slf.get().parts);
         let texts: Option<Vec<String>> = match texts {
             Some(texts) => {
-                let read = several("documents", texts)?.map(|text| text?.extract::<String>());
+                let read = several("texts", texts)?.map(|text| text?.extract::<String>());
                 Some(read.collect::<PyResult<_>>()?)
             }
             None => None,
@@ -242,6 +242,8 @@ struct Rows {
     numbers: Vec<f32>,
     /// `None` if there are no rows, and nothing else shows it.
     width: Option<usize>,
+    /// The number of rows of the columns read so far.
+    count: usize,
 }
 
 impl Rows {
@@ -265,6 +267,7 @@ impl Rows {
         Ok(Self {
             width: singles.shape().last().copied().filter(|_| !is_empty_list),
             numbers: singles.readonly().as_slice()?.to_vec(),
+            count: 0,
         })
     }
 
@@ -277,6 +280,7 @@ impl Rows {
         let mut rows = Self {
             numbers: Vec::new(),
             width: None,
+            count: 0,
         };
         for array in arrays {
             rows.append(&array.map_err(arrow_error)?)?;
@@ -286,18 +290,20 @@ impl Rows {
 
     fn append(&mut self, column: &ArrayRef) -> PyResult<()> {
         for row in 0..column.len() {
-            let found = vector_at(column, row)?.ok_or_else(|| not_numbers(column, row))?;
+            let place = self.count + row;
+            let found = vector_at(column, row, place)?.ok_or_else(|| not_numbers(column, place))?;
             let before = self.numbers.len();
             self.numbers.extend(found);
             let width = self.numbers.len() - before;
             let first = *self.width.get_or_insert(width);
             if width != first {
                 let message = format!(
-                    "vectors: found {width} numbers in row {row}, expected {first} as in the first"
+                    "vectors: found {width} numbers in row {place}, expected {first} as in the first"
                 );
                 return Err(PyTypeError::new_err(message));
             }
         }
+        self.count += column.len();
         Ok(())
     }
 }
@@ -305,21 +311,22 @@ impl Rows {
 /// Returns the vectors of an Arrow column of lists of numbers, `None` for a null.
 pub(crate) fn optional_vectors(column: &ArrayRef) -> PyResult<Vec<Option<Vec<f32>>>> {
     (0..column.len())
-        .map(|row| vector_at(column, row))
+        .map(|row| vector_at(column, row, row))
         .collect()
 }
 
-fn vector_at(column: &ArrayRef, row: usize) -> PyResult<Option<Vec<f32>>> {
+/// Returns the vector in a row of a column. `place` is the row of the whole that an error names.
+fn vector_at(column: &ArrayRef, row: usize, place: usize) -> PyResult<Option<Vec<f32>>> {
     let list = match column.data_type() {
         DataType::Null => return Ok(None),
         _ if column.is_null(row) => return Ok(None),
         DataType::FixedSizeList(..) => column.as_fixed_size_list().value(row),
         DataType::List(_) => column.as_list::<i32>().value(row),
         DataType::LargeList(_) => column.as_list::<i64>().value(row),
-        _ => return Err(not_numbers(column, row)),
+        _ => return Err(not_numbers(column, place)),
     };
     match list.data_type() {
-        _ if list.null_count() > 0 => Err(not_numbers(column, row)),
+        _ if list.null_count() > 0 => Err(not_numbers(column, place)),
         DataType::Float32 => Ok(Some(list.as_primitive::<Float32Type>().values().to_vec())),
         DataType::Float64 => {
             let numbers = list.as_primitive::<Float64Type>().values();
@@ -329,7 +336,7 @@ fn vector_at(column: &ArrayRef, row: usize) -> PyResult<Option<Vec<f32>>> {
             let numbers = list.as_primitive::<Float16Type>().values();
             Ok(Some(numbers.iter().map(|number| number.to_f32()).collect()))
         }
-        _ => Err(not_numbers(column, row)),
+        _ => Err(not_numbers(column, place)),
     }
 }
 

@@ -291,7 +291,7 @@ def test_one_value_is_not_several(tmp_path: Path) -> None:
         seen.add((name.split(".")[0], parameter))
         refused = ["abc", b"abc", bytearray(b"abc"), {"a": "b"}, io.StringIO("a\nb\n"), 5]
         for wrong in refused:
-            named = "documents" if parameter == "texts" else parameter
+            named = "(documents|texts)" if parameter == "texts" else parameter
             with pytest.raises(TypeError, match=f"{named}: found {type(wrong).__name__}, expected a list"):
                 call(wrong)
         if parameter in ("keys", "payloads", "stamps"):
@@ -360,6 +360,9 @@ def test_a_corpus_is_not_one_value(schema: rs.Schema, tmp_path: Path) -> None:
     assert found.select(frame["id"]) == ["x"]
     with pytest.raises(TypeError, match="values: found bytes"):
         rs.tune(0.8, values=b"ab")
+    for one in ("which river", {"which river": 1}):
+        with pytest.raises(TypeError, match="texts: found (str|dict)"):
+            rs.exact.WholeTexts(one)
 
 
 def test_no_exception_of_a_container_is_lost(schema: rs.Schema) -> None:

@@ -535,6 +535,12 @@ def test_databases_and_html_are_read(tmp_path: Path) -> None:
         rs.Schema(text=rs.Text.words(2), minhash=rs.MinHash(64), html=True, seed=1)
 
 
+def test_results_are_compared(schema: rs.Schema) -> None:
+    found = [rs.dedup(["a b c", "a b c", "d e f"][:count], schema) for count in (3, 3, 2)]
+    assert found[0] == found[1] == pickle.loads(pickle.dumps(found[0]))
+    assert found[0] != found[2] and found[0] != "another"
+
+
 def test_what_is_no_text_is_refused(schema: rs.Schema) -> None:
     pa = pytest.importorskip("pyarrow")
     with pytest.raises(rs.InvalidParameterError, match="null at position 70000"):

@@ -112,6 +112,23 @@ def test_what_is_out_of_range_is_named(make: object, parameter: str) -> None:
     assert isinstance(raised.value, ValueError)
 
 
+def test_what_is_no_part_of_a_schema_is_refused() -> None:
+    for wrong in (0.8, "words", rs.Text):
+        with pytest.raises(TypeError, match="found (float|str|type), expected the part of a schema"):
+            rs.Schema(minhash=wrong)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="found str, expected the part of a schema"):
+        rs.RepeatedParts("line", "words")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="schema: found str, expected a Schema"):
+        rs.pairs(["a"], "words")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="schema: found int, expected a Schema"):
+        rs.evaluate(["a"], 5)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="against: found str, expected a Store or a Snapshot"):
+        rs.dedup(["a"], against="old.rsm")  # type: ignore[arg-type]
+    with pytest.raises(rs.InvalidParameterError, match="^threshold: found NaN") as raised:
+        rs.pairs(["a"], threshold=float("nan"))
+    assert raised.value.parameter == "threshold"
+
+
 @pytest.mark.parametrize("schema", [s for s in SCHEMAS if s.text is not None and s.vector is None], ids=str)
 def test_signatures_travel(schema: rs.Schema) -> None:
     documents = texts(50)

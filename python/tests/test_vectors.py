@@ -112,6 +112,8 @@ def test_a_batch_may_have_no_vectors() -> None:
             schema.sketch_vectors(wrong)
     with pytest.raises(TypeError, match="found 4 numbers in row 1, expected 0 as in the first"):
         schema.sketch_vectors(pa.array([[], [1.0] * 4], pa.list_(floats)))
+    with pytest.raises(TypeError, match="found 3 numbers in row 2, expected 4 as in the first"):
+        schema.sketch_vectors(pa.chunked_array([[[1.0] * 4] * 2, [[1.0] * 3]], pa.list_(floats)))
 
 
 def test_vectors_without_a_place_are_refused_by_name() -> None:

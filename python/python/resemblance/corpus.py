@@ -97,6 +97,8 @@ def _invalid(parameter: str, found: str, expected: str) -> InvalidParameterError
 
 
 def _schema(schema: Schema | None) -> Schema:
+    if not isinstance(schema, (Schema, type(None))):
+        raise TypeError(f"schema: found {type(schema).__name__}, expected a Schema")
     return schema or Schema(text=Text.auto(), minhash=MinHash(128, threshold=0.8))
 
 
@@ -553,7 +555,7 @@ class Review:
     kept_apart_pairs: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Dedup:
     """A corpus without its near-duplicates: `kept` has `True` for each document that is kept, and
     `False` for those that are dropped and those without a text. With a budget, `budget_exceeded`
@@ -572,6 +574,15 @@ class Dedup:
     rejected: list[Rejected] | None = None
     texts_missing: int = 0
     holder_recall: dict[float, float] | None = None
+
+    def __eq__(self, other: object) -> bool:
+        # NumPy compares arrays number by number.
+        return isinstance(other, Dedup) and all(
+            np.array_equal(own, its) if isinstance(own, np.ndarray) else own == its
+            for own, its in zip(vars(self).values(), vars(other).values())
+        )
+
+    __hash__ = None  # type: ignore[assignment]
 
     @property
     def positions(self) -> NDArray[np.int64]:
@@ -756,6 +767,9 @@ def dedup(
     >>> [(d.position, d.survivor, d.similarity) for d in found.duplicates]
     """
     snapshot = against.snapshot() if isinstance(against, Store) else against
+    if not isinstance(snapshot, (Snapshot, type(None))):
+        found = type(against).__name__
+        raise TypeError(f"against: found {found}, expected a Store or a Snapshot; Store.open(path) opens one")
     own = snapshot.schema if snapshot is not None else _schema(schema)
     if snapshot is not None and schema is not None and schema != own:
         raise _invalid("schema", "another than that of the store", "the same or none")
@@ -1035,7 +1049,7 @@ def bulk_build(
         threads=threads,
         duplicate_keys=duplicate_keys,
     )
-    for documents, keys in _batches(corpus, text, key, nulls, schema):
+    for documents, keys in _batches(corpus, text, key, nulls, _schema(schema)):
         present, own_keys, _ = _present(documents, keys)
         build.insert_many(present, own_keys, threads=threads)
     return build.finish(progress=progress)
@@ -1080,7 +1094,7 @@ def evaluate(
     """
     texts: list[Any] = []
     keys: list[str | bytes | None] = []
-    for batch, batch_keys in _batches(corpus, text, key, nulls, schema):
+    for batch, batch_keys in _batches(corpus, text, key, nulls, _schema(schema)):
         documents, own_keys, _ = _present(batch, batch_keys)
         texts.extend(documents if isinstance(documents, list) else _key_list(documents))
         keys.extend([None] * len(documents) if own_keys is None else _key_list(own_keys))
