@@ -24,13 +24,17 @@ use crate::verification::{FeatureSets, SetOverlap};
 const MAX_HOLDERS: usize = 64;
 
 /// The number of documents that a thread compares at a time.
-const COMPARED_TOGETHER: usize = 16_384;
+const COMPARED_TOGETHER: usize = if cfg!(test) { 64 } else { 16_384 };
 
 /// The memory for an indexed feature: its entry, and two places in the table of starts.
 const ENTRY_BYTES: usize = size_of::<Entry>() + 2 * size_of::<u32>();
 
 /// The smallest and the greatest number of counters of features, as powers of 2.
 const COUNTER_BITS: Range<u32> = 16..30;
+
+/// The greatest number of counters if rejected documents are listed. Counters decide which documents
+/// are compared, so their number must not depend on the memory.
+const LISTED_COUNTERS: u64 = 1 << 24;
 
 /// The settings of [`DedupPolicy::Contained`](crate::dedup::DedupPolicy::Contained), and the preference.
 #[derive(Clone, Copy)]
@@ -143,7 +147,10 @@ impl<'a> HolderSearch<'a> {
                 copies: 1,
             });
         }
-        self.counters = Counters::new(total.min(self.rule.memory_bytes / 8));
+        self.counters = Counters::new(total.min(match self.rule.with_rejected {
+            true => LISTED_COUNTERS,
+            false => self.rule.memory_bytes / 8,
+        }));
         for number in 0..self.nodes.len() as u32 {
             for hash in &*self.hashes(number)? {
                 self.counters.count(*hash);
@@ -209,13 +216,15 @@ impl<'a> HolderSearch<'a> {
                     self.holders(&index, counts, seen, part)
                 })?;
                 for edge in found.into_iter().flatten() {
-                    if edge.shared < self.needed(self.node(edge.held)?.size) {
-                        rejected.push(edge);
-                        continue;
-                    }
                     let count: &mut u8 =
                         at_mut(&mut holder_counts, (edge.held - index.nodes.start) as usize)?;
-                    if usize::from(*count) < MAX_HOLDERS {
+                    if usize::from(*count) >= MAX_HOLDERS {
+                        // Whether it was compared depends on the threads.
+                        continue;
+                    }
+                    if edge.shared < self.needed(self.node(edge.held)?.size) {
+                        rejected.push(edge);
+                    } else {
                         *count += 1;
                         edges.push(edge);
                     }
@@ -704,6 +713,62 @@ mod tests {
         // The first one decided has more holders than are remembered, none of them kept before it.
         assert_eq!((found.len(), open), (299, 1));
         assert!(found.values().all(|survivor| *survivor == 299));
+    }
+
+    #[test]
+    fn rejected_documents_depend_on_neither_memory_nor_threads() {
+        let mut random = Random(5);
+        // Every two of these share a few features, and near-copies have more holders than are remembered.
+        let mut sets: Sets = (0..150)
+            .map(|_| (0..300).map(|_| random.below(60_000)).collect())
+            .collect();
+        sets.extend((0..240).map(|number| {
+            let (lost, own) = if number % 3 == 0 { (120, 120) } else { (1, 0) };
+            let lost = 70_000 + number / 3..70_000 + number / 3 + lost;
+            let copied = (70_000..70_300).filter(|feature| !lost.contains(feature));
+            copied
+                .chain((0..own).map(|feature| 100_000 + 1_000 * number + feature))
+                .collect()
+        }));
+        let store = Store::in_memory(schema(EmptyDocuments::Distinct)).unwrap();
+        let mut features = FeatureSets::new(std::env::temp_dir());
+        let sketched = store.sketch_text("all signatures are equal").unwrap();
+        for set in &sets {
+            let id = store.insert(Document::without_key(), &sketched).unwrap();
+            let hashes = Vec::from_iter(set.iter().copied());
+            features.put(id, hashes).unwrap();
+        }
+        features.flush().unwrap();
+        let features = Arc::new(features);
+        let rejected = |threads, memory_bytes| {
+            let join = store.snapshot().unwrap().clusters();
+            let policy = DedupPolicy::Contained {
+                max_lost: 0.3,
+                most_first: false,
+                threads: NonZeroUsize::new(threads).unwrap(),
+                memory_bytes,
+                with_rejected: true,
+            };
+            let features = Some(Arc::clone(&features));
+            let mut found = duplicates(join, policy, &Preference::Earliest, features).unwrap();
+            found
+                .by_ref()
+                .for_each(|duplicate| drop(duplicate.unwrap()));
+            let mut pairs: Vec<_> = found
+                .take_rejected()
+                .iter()
+                .map(|rejected| (rejected.document, rejected.candidate.get()))
+                .collect();
+            pairs.sort_unstable();
+            pairs
+        };
+        let expected = rejected(1, 1 << 20);
+        assert!(expected.len() > 1_000, "{}", expected.len());
+        for (threads, memory_bytes) in [(4, 1 << 20), (1, 40_000), (3, 100_000)] {
+            let found = rejected(threads, memory_bytes);
+            assert_eq!(found.len(), expected.len(), "{threads} {memory_bytes}");
+            assert!(found == expected, "{threads} {memory_bytes}");
+        }
     }
 
     #[test]
