@@ -81,6 +81,23 @@ pub(crate) fn must_be_there(
     Ok(())
 }
 
+/// Checks that no column that is read has the name of another one.
+pub(crate) fn must_be_unique<'a>(
+    names: impl Iterator<Item = &'a str>,
+    settings: &CorpusSettings,
+) -> Result<(), BadDocument> {
+    let wanted = paths(settings);
+    let mut found: Few<&str> = Few::new();
+    for name in names.filter(|name| wanted.contains(name)) {
+        if found.contains(&name) {
+            let bad = BadDocument::new(format!("two columns have the name {name:?}"));
+            return Err(bad.with_advice("rename one of them"));
+        }
+        found.push(name);
+    }
+    Ok(())
+}
+
 /// Describes how the column names of two tables differ.
 pub(crate) fn difference<'a>(
     names: impl Iterator<Item = &'a str>,

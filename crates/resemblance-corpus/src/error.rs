@@ -124,6 +124,11 @@ impl CorpusError {
                 "{shown} was compressed with a window that takes more than half of --memory"
             ))
             .with_advice("raise --memory")
+        } else if is_compressed && Compression::is_dictionary_error(error) {
+            Self::bad(format!(
+                "{shown} was compressed with a dictionary of Zstandard, which is not in the file"
+            ))
+            .with_advice("unpack it first, with zstd -d -D DICTIONARY")
         } else if is_compressed && error.raw_os_error().is_none() {
             Self::bad(format!("{shown} is damaged or truncated: {error}"))
         } else {

@@ -68,6 +68,7 @@ impl ColumnNames {
                 None => bad,
             }
         })?;
+        columns::must_be_unique(names.iter().map(String::as_str), settings)?;
         let wanted = columns::paths(settings);
         let role = |name: &String| {
             let is_wanted = wanted.contains(&name.as_str());
@@ -117,7 +118,7 @@ impl ColumnNames {
                 return Err(form::carriage_returns());
             }
             return Err(BadDocument::new(format!(
-                "{found} columns, expected {expected} as in the first row"
+                "{found} values, expected {expected}, one for each column name"
             ))
             .with_advice("a value with separators or line ends must be in double quotes"));
         }
@@ -367,7 +368,7 @@ mod tests {
         }
         assert_eq!(
             json("a,b").unwrap_err(),
-            "2 columns, expected 5 as in the first row"
+            "2 values, expected 5, one for each column name"
         );
         assert_eq!(
             json("\"a\"b,c,d,e,f").unwrap_err(),

@@ -34,9 +34,11 @@ pub enum Compression {
 }
 
 impl Compression {
-    /// Returns the compression that a file's name implies. Decides how files are written.
+    /// Returns the compression that a file's name implies, in upper or lower case. Decides how files
+    /// are written.
     pub fn from_name(path: &Path) -> Self {
-        match path.extension().and_then(OsStr::to_str) {
+        let end = path.extension().map(OsStr::to_ascii_lowercase);
+        match end.as_deref().and_then(OsStr::to_str) {
             Some("gz") => Self::Gzip,
             Some("zst") => Self::Zstd,
             Some("bz2") => Self::Bzip2,
@@ -99,6 +101,11 @@ impl Compression {
     pub(crate) fn is_window_error(error: &io::Error) -> bool {
         let message = error.to_string();
         message.contains("too much memory") || message.contains("memory limit")
+    }
+
+    /// Returns true if this error of a decoder means that a frame needs a dictionary.
+    pub(crate) fn is_dictionary_error(error: &io::Error) -> bool {
+        error.to_string() == "Dictionary mismatch"
     }
 }
 

@@ -24,6 +24,8 @@ pub(super) fn check(schema: &Schema, settings: &CorpusSettings) -> Result<(), Ba
     let mut names = Vec::new();
     list_names("", schema.fields(), &mut names);
     columns::must_be_there(&names, settings)?;
+    let top_names = schema.fields().iter().map(|field| field.name().as_str());
+    columns::must_be_unique(top_names, settings)?;
     for path in columns::paths(settings) {
         let field =
             find(schema.fields(), path).filter(|field| !json::is_written(field.data_type()));
