@@ -11,7 +11,7 @@ use resemblance_eval::report::{ExplainedPair, explained_page};
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::{BoundOptions, CorpusOptions, SchemaOptions, parse_key};
 use crate::output::escape::{self, PrintedKey};
-use crate::output::{Destination, Layout, guard, has_colour};
+use crate::output::{Destination, Layout, Value, guard, has_colour};
 use crate::session::{Context, document_key, read_report, read_text, read_texts_of, taken_text};
 
 /// The form of what is written.
@@ -94,24 +94,51 @@ pub(crate) fn explain(context: &Context, arguments: &ExplainArguments) -> Result
     } else {
         explain_documents(context, arguments, &schema)?
     };
-    write(arguments, destination, &pairs)?;
-    Ok(Outcome::found(!pairs.is_empty()))
+    let outcome = Outcome::found(!pairs.is_empty());
+    write(arguments, destination, pairs)?;
+    Ok(outcome)
 }
 
-/// One pair, its texts compared.
-fn compare(schema: &Schema, labels: [String; 2], texts: [String; 2]) -> Result<ExplainedPair> {
-    if schema.text().is_none() {
-        let usage = "explain compares texts, and with these options documents are not texts";
-        return Err(Failure::usage(usage));
+/// Two texts that were compared.
+struct NamedPair {
+    /// Their keys, or the names of their files.
+    names: [Vec<u8>; 2],
+    explained: ExplainedPair,
+}
+
+impl NamedPair {
+    /// Compares two texts. `labels` are their names in print.
+    fn compare(
+        schema: &Schema,
+        names: [Vec<u8>; 2],
+        labels: [String; 2],
+        texts: [String; 2],
+    ) -> Result<Self> {
+        if schema.text().is_none() {
+            let usage = "explain compares texts, and with these options documents are not texts";
+            return Err(Failure::usage(usage));
+        }
+        let explained = ExplainedPair::new(schema, labels, texts)?;
+        Ok(Self { names, explained })
     }
-    Ok(ExplainedPair::new(schema, labels, texts)?)
+
+    /// Returns all figures. Names are strings without escapes, as in every result in JSON.
+    fn json(&self) -> serde_json::Value {
+        let mut json = self.explained.json();
+        let [a, b] = &self.names;
+        if let Some(fields) = json.as_object_mut() {
+            fields.extend(Value::Key(a).json_fields("a"));
+            fields.extend(Value::Key(b).json_fields("b"));
+        }
+        json
+    }
 }
 
 fn explain_files(
     context: &Context,
     arguments: &ExplainArguments,
     schema: &Schema,
-) -> Result<ExplainedPair> {
+) -> Result<NamedPair> {
     let [a, b] = &arguments.texts[..] else {
         return Err(Failure::usage("--pairs needs --corpus"));
     };
@@ -125,14 +152,15 @@ fn explain_files(
         taken_text(schema, text)
     };
     let label = |path: &OsString| escape::one_line(&path.to_string_lossy());
-    compare(schema, [label(a), label(b)], [read(a)?, read(b)?])
+    let names = [a, b].map(|path| path.as_encoded_bytes().to_vec());
+    NamedPair::compare(schema, names, [label(a), label(b)], [read(a)?, read(b)?])
 }
 
 fn explain_documents(
     context: &Context,
     arguments: &ExplainArguments,
     schema: &Schema,
-) -> Result<Vec<ExplainedPair>> {
+) -> Result<Vec<NamedPair>> {
     let wanted = match &arguments.pairs {
         Some(path) => reported_pairs(context, arguments, path)?,
         None => {
@@ -167,7 +195,8 @@ fn explain_documents(
         let text = |key: &Vec<u8>, texts: &BTreeMap<Vec<u8>, String>| texts.get(key).cloned();
         if let (Some(text_a), Some(text_b)) = (text(a, &texts), text(b, &texts)) {
             let labels = [a, b].map(|key| escape::key(key).into_owned());
-            explained.push(compare(schema, labels, [text_a, text_b])?);
+            let names = [a, b].map(Clone::clone);
+            explained.push(NamedPair::compare(schema, names, labels, [text_a, text_b])?);
         }
     }
     Ok(explained)
@@ -221,20 +250,23 @@ fn reported_pairs(
 fn write(
     arguments: &ExplainArguments,
     destination: Option<Destination>,
-    pairs: &[ExplainedPair],
+    pairs: Vec<NamedPair>,
 ) -> Result<()> {
     let has_colour = destination.is_none() && has_colour(&std::io::stdout());
     let text = match arguments.format {
         ExplainForm::Text => {
-            let texts = pairs.iter().map(|pair| pair.text(has_colour));
+            let texts = pairs.iter().map(|pair| pair.explained.text(has_colour));
             texts.collect::<Vec<_>>().join("\n")
         }
         ExplainForm::Json => {
-            let objects = pairs.iter().map(ExplainedPair::json).collect();
+            let objects = pairs.iter().map(NamedPair::json).collect();
             let json = serde_json::Value::Array(objects).to_string();
             escape::json(&json).into_owned() + "\n"
         }
-        ExplainForm::Html => explained_page("What texts share", pairs),
+        ExplainForm::Html => {
+            let pairs: Vec<_> = pairs.into_iter().map(|pair| pair.explained).collect();
+            explained_page("What texts share", &pairs)
+        }
     };
     if has_colour && arguments.format == ExplainForm::Text {
         return Layout::table().painted_paragraph(text.trim_end_matches('\n'));
