@@ -117,19 +117,26 @@ fn parse_key_bytes(key: &[u8], is_escaped: bool) -> Result<PrintedKey> {
         .map_err(|reason| Failure::usage(format!("key {}: {reason}", String::from_utf8_lossy(key))))
 }
 
-/// The keys in the lines of a file, or of standard input if the path is `-`. Empty lines are
-/// passed over.
+/// The keys in the lines of a file, or of standard input if the path is `-`. An empty line is passed
+/// over, unless keys have escapes: the empty key is printed so.
 pub(crate) fn read_keys(path: &Path, are_escaped: bool) -> Result<Vec<PrintedKey>> {
     let mut bytes = Vec::new();
     let read = match path.as_os_str() == "-" {
         true => std::io::stdin().lock().read_to_end(&mut bytes),
         false => File::open(path).and_then(|mut file| file.read_to_end(&mut bytes)),
     };
-    read.map_err(|error| Failure::bad_input(format!("{}: {error}", path.display())))?;
-    let lines = bytes.split(|byte| *byte == b'\n');
-    lines
-        .filter(|line| !line.is_empty())
-        .map(|line| parse_key_bytes(line, are_escaped))
+    read.map_err(|error| Failure::io(format!("cannot read {}", path.display()), &error))?;
+    let lines = bytes.split_inclusive(|byte| *byte == b'\n');
+    let keys = lines.map(|line| {
+        let line = line.strip_suffix(b"\n").unwrap_or(line);
+        // A carriage return that is part of a printed key is an escape.
+        match line.strip_suffix(b"\r") {
+            Some(key) if are_escaped => key,
+            _ => line,
+        }
+    });
+    keys.filter(|key| are_escaped || !key.is_empty())
+        .map(|key| parse_key_bytes(key, are_escaped))
         .collect()
 }
 

@@ -209,7 +209,7 @@ impl Value<'_> {
     pub(crate) fn unescaped(&self) -> Cow<'_, str> {
         match self {
             Self::Document { key: Some(key), .. } | Self::Key(key) => escape::string(key),
-            Self::Text(text) => Cow::Borrowed(*text),
+            Self::Text(text) | Self::OptionalText(Some(text)) => Cow::Borrowed(*text),
             _ => self.text(),
         }
     }

@@ -32,7 +32,8 @@ pub(crate) struct RemoveArguments {
         value_name = "KEY"
     )]
     keys: Vec<OsString>,
-    /// Also remove the documents with the keys in this file, one per line; - is standard input
+    /// Also remove the documents with the keys in this file, one per line; - is standard input. Only with --escaped is an
+    /// empty line a key
     #[arg(long, value_name = "FILE", conflicts_with = "prefix")]
     from: Option<PathBuf>,
     /// The keys, or the prefix, are given as results print them, with escapes; keys also as \#ID
