@@ -1,6 +1,6 @@
 //! Files that get their name when they are complete, standard output, and devices.
 
-use std::fs::{File, Permissions};
+use std::fs::{File, Metadata, Permissions};
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
@@ -81,9 +81,31 @@ fn must_not_exist(path: &Path, advice: &str) -> Result<()> {
     }
 }
 
+/// The ends of names that promise a compression or an archive that the tool does not write.
+const UNWRITTEN: [&str; 12] = [
+    "7z", "br", "bz", "gzip", "lz4", "lzma", "rar", "sz", "tgz", "z", "zip", "zstd",
+];
+
+/// An error if the name of an output promises a compression in which it would not be written.
+fn must_be_written_as_named(path: &Path) -> Result<()> {
+    let end = path.extension().map(|end| end.to_ascii_lowercase());
+    match UNWRITTEN
+        .into_iter()
+        .find(|name| end.as_ref().is_some_and(|end| end == name))
+    {
+        Some(end) => Err(Failure::usage(format!(
+            "{} ends with .{end}: outputs cannot be written in this form",
+            path.display()
+        ))
+        .with_note("names that end with .gz, .zst, .bz2 or .xz compress them")),
+        None => Ok(()),
+    }
+}
+
 /// An error unless an output may be made at a path. Every output file that is not a new store is checked here.
 pub(crate) fn must_be_free(path: &Path, force: bool) -> Result<()> {
     must_be_local(path)?;
+    must_be_written_as_named(path)?;
     if !force && is_store(path) && !guard::is_special(path) {
         let advice = "it is a store, and stores are never overwritten";
         return must_not_exist(path, advice);
@@ -155,6 +177,30 @@ pub(super) fn must_not_pass_links(root: &Path, relative: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Gives a file the owner and the group of the one that it replaces, as far as this process may, and
+/// returns the permissions to set: those for a group that it cannot give are left out.
+#[cfg(unix)]
+fn kept_permissions(file: &File, replaced: &Metadata) -> io::Result<Permissions> {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
+    let own = file.metadata()?;
+    if own.uid() != replaced.uid() {
+        // Only an administrator may give files away; others keep what they have written.
+        let _ = fchown(file, Some(replaced.uid()), None);
+    }
+    let gid = replaced.gid();
+    let has_group = own.gid() == gid || fchown(file, None, Some(gid)).is_ok();
+    let mode = replaced.permissions().mode();
+    Ok(Permissions::from_mode(match has_group {
+        true => mode,
+        false => mode & !0o070,
+    }))
+}
+
+#[cfg(not(unix))]
+fn kept_permissions(_file: &File, replaced: &Metadata) -> io::Result<Permissions> {
+    Ok(replaced.permissions())
+}
+
 pub(crate) fn cannot_write(path: &Path, error: &io::Error) -> Failure {
     Failure::io(format!("cannot write {}", path.display()), error)
 }
@@ -221,14 +267,19 @@ impl Destination {
         guard::open_output(path, false)?;
         let compression = Compression::from_name(path);
         let (file, of_new_files) = file_beside(path)?;
-        // an overwritten file remains as private as it is
-        let overwritten = std::fs::metadata(path);
         let (file, staged) = file.into_parts();
+        // an overwritten file remains as private as it is
+        let permissions = match std::fs::metadata(path) {
+            Ok(overwritten) => {
+                kept_permissions(&file, &overwritten).map_err(|e| cannot_write(path, &e))?
+            }
+            Err(_) => of_new_files,
+        };
         let staged = StagedFile {
             path: staged,
             file: file.try_clone().map_err(|e| cannot_write(path, &e))?,
             overwrites: force,
-            permissions: overwritten.map_or(of_new_files, |metadata| metadata.permissions()),
+            permissions,
         };
         guard::begin_output(path, false);
         Self::new(path, compression, Box::new(file), Some(staged))

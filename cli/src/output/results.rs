@@ -17,7 +17,7 @@ use super::value::{Column, Value};
 use crate::failure::{Failure, Result};
 #[cfg(feature = "tables")]
 use resemblance::invariant::bug;
-use resemblance_corpus::{Compression, SourceKind, named_kind};
+use resemblance_corpus::{Compression, SourceKind, is_json_name, named_kind};
 
 /// The form of results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -86,10 +86,10 @@ impl Layout {
                 ))
                 .with_note(".parquet and .jsonl are formats with types"));
             }
-            Some(SourceKind::Tsv | SourceKind::Text) | None => {
-                let is_json = path.extension().is_some_and(|end| end == "json");
-                if is_json { Format::Json } else { Format::Tsv }
-            }
+            Some(SourceKind::Tsv | SourceKind::Text) | None => match is_json_name(path) {
+                true => Format::Json,
+                false => Format::Tsv,
+            },
         };
         Ok(Self { format, has_header })
     }

@@ -7,7 +7,8 @@ use super::destination;
 use super::guard;
 use crate::failure::{Failure, Result};
 use resemblance_corpus::{
-    Compression, Corpus, SourceKind, SourceOrigin, is_remote, named_kind, not_for_one_file,
+    Compression, Corpus, SourceKind, SourceOrigin, is_json_name, is_remote, named_kind,
+    not_for_one_file,
 };
 
 /// The destination of kept documents.
@@ -197,7 +198,7 @@ fn check_folder(out: &Path, corpus: &Corpus, force: bool, are_rows: bool) -> Res
 
 /// True for names of files of JSON Lines and of tables.
 fn is_lines_name(path: &Path) -> bool {
-    path.extension().is_some_and(|end| end == "json")
+    is_json_name(path)
         || named_kind(path).is_some()
         || Compression::from_name(path) != Compression::None
 }

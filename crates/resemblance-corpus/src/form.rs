@@ -132,8 +132,7 @@ impl FileStart {
             return Err(bad.with_advice(AS_FILES));
         }
         let is_lines_name = named_kind(name) == Some(SourceKind::Lines);
-        let is_json_name = is_lines_name || plain_name(name).ends_with(".json");
-        if is_array(&self.bytes, is_json_name) {
+        if is_array(&self.bytes, is_lines_name || is_json_name(name)) {
             return Err(json_array());
         }
         if !may_be_text || is_lines_name || self.looks_like_lines(settings) {
@@ -247,6 +246,11 @@ pub fn named_kind(name: &Path) -> Option<SourceKind> {
         "npy" => Some(SourceKind::Npy),
         _ => None,
     }
+}
+
+/// Returns true if a file name's extension, apart from that of a compression, is `.json`.
+pub fn is_json_name(name: &Path) -> bool {
+    plain_name(name).ends_with(".json")
 }
 
 /// Returns the feature that such files require, if it is not part of this build.

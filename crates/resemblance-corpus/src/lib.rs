@@ -63,7 +63,7 @@ pub use documents::Corpus;
 pub use error::CorpusError;
 pub use fields::FieldPath;
 pub use folder::{JOB_LOCK, JOB_MANIFEST};
-pub use form::named_kind;
+pub use form::{is_json_name, named_kind};
 pub use html::HtmlExtractor;
 pub use input::{Compression, Encoder, read_bounded};
 pub use line::{parse_stamp, time_of_stamp};
