@@ -56,7 +56,7 @@ pub(crate) enum FailureKind {
     Corrupt,
     /// A signal, by its number.
     Signal(usize),
-    /// The reader of the output has closed it. This is not an error.
+    /// The reader of the output has closed it. This is not an error, unless more was to be done.
     ClosedPipe,
 }
 
@@ -70,6 +70,14 @@ pub(crate) struct Failure {
     notes: Vec<String>,
     /// True if the cause is damage in a store whose name is not in the message yet.
     lacks_store: bool,
+}
+
+/// Ignores that the output was closed, where the exit code is an answer, too.
+pub(crate) fn unless_closed(printed: Result<()>) -> Result<()> {
+    match printed {
+        Err(failure) if failure.kind == FailureKind::ClosedPipe => Ok(()),
+        printed => printed,
+    }
 }
 
 impl Failure {
@@ -93,6 +101,17 @@ impl Failure {
             FailureKind::Locked => 5,
             FailureKind::Corrupt => 6,
             FailureKind::Signal(number) => u8::try_from(128 + number).unwrap_or(130),
+        }
+    }
+
+    /// Returns the failure of a run that stops because its output was closed, and leaves more undone.
+    pub(crate) fn or_unfinished(self, undone: &str) -> Self {
+        match self.kind {
+            FailureKind::ClosedPipe => {
+                Self::refused("the output was closed before all of it was written")
+                    .with_note(undone)
+            }
+            _ => self,
         }
     }
 

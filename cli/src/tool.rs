@@ -214,15 +214,9 @@ pub fn run() -> ExitCode {
             (outcome, _) => outcome,
         }
     })
-    .map_err(|failure| match failure.is_signal() {
-        true => guard::interrupted_outputs()
-            .into_iter()
-            .fold(failure, Failure::with_note),
-        false => failure,
-    })
-    .map_err(|failure| match &store {
-        Some(store) => failure.in_store(store.display()),
-        None => failure,
+    .map_err(|failure| {
+        let config = config.filter(|_| arguments != given);
+        with_circumstances(failure, store.as_deref(), config.as_deref())
     });
     match outcome {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
@@ -234,6 +228,26 @@ pub fn run() -> ExitCode {
             }
             ExitCode::from(failure.exit_code())
         }
+    }
+}
+
+/// Adds to a failure the outputs that it leaves, the store, and the file that options came from.
+fn with_circumstances(failure: Failure, store: Option<&Path>, config: Option<&Path>) -> Failure {
+    let mut failure = match (failure.is_signal(), guard::unfinished_outputs()) {
+        (true, _) => guard::interrupted_outputs()
+            .into_iter()
+            .fold(failure, Failure::with_note),
+        (false, Some(unfinished)) => failure.or_unfinished(&unfinished),
+        (false, None) => failure,
+    };
+    if let Some(store) = store {
+        failure = failure.in_store(store.display());
+    }
+    match config {
+        Some(config) if failure.kind == FailureKind::Usage => {
+            failure.with_note(format!("options also come from {}", config.display()))
+        }
+        _ => failure,
     }
 }
 

@@ -374,6 +374,15 @@ pub(super) fn print_part() {
     guarded().get_or_insert_default().has_printed = true;
 }
 
+/// Returns the names of outputs that were begun and are not complete, if there are any.
+pub(crate) fn unfinished_outputs() -> Option<String> {
+    let notes = interrupted_outputs();
+    notes.into_iter().find(|note| note.starts_with(UNWRITTEN))
+}
+
+/// The beginning of the note about outputs that were not written.
+const UNWRITTEN: &str = "not written: ";
+
 /// Describes for a run that was interrupted which of its outputs are complete.
 pub(crate) fn interrupted_outputs() -> Vec<String> {
     let guard = guarded();
@@ -395,7 +404,7 @@ pub(crate) fn interrupted_outputs() -> Vec<String> {
         notes.push(format!("complete: {}", names(complete)));
     }
     if !others.is_empty() {
-        notes.push(format!("not written: {}", names(others)));
+        notes.push(format!("{UNWRITTEN}{}", names(others)));
     }
     if guarded.has_printed {
         notes.push("standard output has a part of the results".into());

@@ -155,15 +155,18 @@ impl Revisits {
 }
 
 /// Reads the corpus again, and writes to each output its records. All get their names once all are
-/// complete: the outputs in their order, and `others`, which may be in a folder of an output.
+/// complete and `before_names` has succeeded: the outputs in their order, and `others`, which may be
+/// in a folder of an output.
 pub(crate) fn copy_records(
     context: &Context,
     corpus: &Arc<Corpus>,
     totals: ReadTotals,
     mut outputs: Vec<CopiedRecords>,
     others: Vec<CompleteFile>,
+    before_names: impl FnOnce() -> Result<()>,
 ) -> Result<()> {
     if outputs.is_empty() {
+        before_names()?;
         return others.into_iter().try_for_each(CompleteFile::give_name);
     }
     let bytes_read = Arc::new(AtomicU64::new(0));
@@ -190,6 +193,7 @@ pub(crate) fn copy_records(
         .into_iter()
         .map(|output| output.sink.complete(corpus, &records));
     let complete: Vec<CompleteSink> = complete.collect::<Result<_>>()?;
+    before_names()?;
     for output in complete {
         let notes = output.give_name()?;
         notes.iter().for_each(|note| context.note(note));

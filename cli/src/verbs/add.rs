@@ -265,7 +265,10 @@ fn add_to(context: &Context, arguments: &AddArguments, store: &Store) -> Result<
             }
             Ok(Outcome::Done)
         }
-        Err(failure) => Err(failure.with_note(addition.where_to_resume())),
+        Err(failure) => {
+            let unfinished = failure.or_unfinished("not all documents were added");
+            Err(unfinished.with_note(addition.where_to_resume()))
+        }
     }
 }
 

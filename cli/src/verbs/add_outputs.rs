@@ -211,6 +211,7 @@ impl AdditionFiles {
             columns: None,
             reports: report.into_iter().collect(),
         };
-        self.sinks.write(context, corpus, totals, decided)
+        self.sinks
+            .write(context, corpus, totals, decided, || Ok(()))
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use resemblance::Error;
 
-use crate::failure::{Failure, Outcome, Result};
+use crate::failure::{Failure, Outcome, Result, unless_closed};
 use crate::options::FormatOptions;
 use crate::output::{Column, ColumnKind, GroupedNumber, Results, Value};
 use crate::session::Context;
@@ -36,8 +36,6 @@ pub(crate) fn check(context: &Context, arguments: &CheckArguments) -> Result<Out
     let checked = context.interrupt.while_working(&mut progress, move || {
         Ok(options.check(path).on_progress(notify).run())
     })?;
-    let mut columns = Column::list("problem place detail");
-    columns.push(Column::of("invariant", ColumnKind::Count).shown_if(false));
     match checked {
         Ok(report) => {
             let found = report.problems.len() as u64;
@@ -58,16 +56,15 @@ pub(crate) fn check(context: &Context, arguments: &CheckArguments) -> Result<Out
                     "another process has it open for writing: pages outside its last commit were not checked",
                 );
             }
-            let mut results = Results::new(arguments.format.layout(), columns)?;
-            for problem in &report.problems {
-                results.row(&[
+            let rows = report.problems.iter().map(|problem| {
+                [
                     Value::Text(summary(problem.invariant)),
                     Value::Text(&problem.place),
                     Value::Text(&problem.detail),
                     Value::Count(problem.invariant.into()),
-                ])?;
-            }
-            results.finish()?;
+                ]
+            });
+            print(arguments, rows)?;
             if report.truncated {
                 context.note("the list is truncated: there are more problems");
             }
@@ -78,19 +75,31 @@ pub(crate) fn check(context: &Context, arguments: &CheckArguments) -> Result<Out
         }
         // damage that ends the check is damage found
         Err(Error::Corrupt { place, detail }) => {
-            let mut results = Results::new(arguments.format.layout(), columns)?;
-            results.row(&[
+            let row = [
                 Value::Text("the rest cannot be read"),
                 Value::Text(&place),
                 Value::Text(&detail),
                 Value::Count(0),
-            ])?;
-            results.finish()?;
+            ];
+            print(arguments, [row])?;
             advise_repair(context, arguments);
             Ok(Outcome::Nothing)
         }
         Err(other) => Err(Failure::from(other)),
     }
+}
+
+/// Prints a line for each problem.
+fn print<'a>(
+    arguments: &CheckArguments,
+    rows: impl IntoIterator<Item = [Value<'a>; 4]>,
+) -> Result<()> {
+    let mut columns = Column::list("problem place detail");
+    columns.push(Column::of("invariant", ColumnKind::Count).shown_if(false));
+    let mut results = Results::new(arguments.format.layout(), columns)?;
+    let mut rows = rows.into_iter();
+    unless_closed(rows.try_for_each(|row| results.row(&row)))?;
+    unless_closed(results.finish())
 }
 
 /// Returns in a few words what is wrong where an invariant of the format specification does not hold.

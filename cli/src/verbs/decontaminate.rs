@@ -181,7 +181,8 @@ pub(crate) fn decontaminate(
     reports.extend(report.map(Results::complete).transpose()?);
     reports.extend(items.map(|items| tests.write(items)).transpose()?);
     let totals = compared.totals;
-    copy_records(context, &shared_corpus, totals, vec![kept], reports)?;
+    let outputs = vec![kept];
+    copy_records(context, &shared_corpus, totals, outputs, reports, || Ok(()))?;
     if compared.capped > 0 {
         context.note(format!(
             "--max-frequency ignored hashes of {} documents: kept ones may share passages with tests",

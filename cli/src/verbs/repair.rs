@@ -6,7 +6,7 @@ use clap::Args;
 use resemblance::report::{IdRange, RepairReport};
 use resemblance::{Schema, Store};
 
-use crate::failure::{Failure, Outcome, Result};
+use crate::failure::{Failure, Outcome, Result, unless_closed};
 use crate::options::FormatOptions;
 use crate::output::{Column, Results, Value, must_be_new};
 use crate::session::{Context, bulk_options};
@@ -57,7 +57,7 @@ pub(crate) fn repair(context: &Context, arguments: &RepairArguments) -> Result<O
     }
     let (done, stopped) = context.carry_out(repair);
     let report = done.map_err(|error| stopped.unwrap_or_else(|| error.into()))?;
-    print(arguments, &report)?;
+    unless_closed(print(arguments, &report))?;
     context.note(summary(&report, arguments.scan));
     Ok(Outcome::found(report.is_complete()))
 }

@@ -3,7 +3,7 @@
 #[cfg(not(feature = "sqlite"))]
 use resemblance::Store;
 #[cfg(not(feature = "sqlite"))]
-use resemblance_corpus::AddedColumn;
+use resemblance_corpus::ReadTotals;
 use resemblance_corpus::{Corpus, CorpusError, CorpusSource, SourceKind};
 
 use crate::failure::{Failure, Result};
@@ -46,7 +46,7 @@ impl NoVerdicts {
         Ok(None)
     }
 
-    pub(super) fn write<D>(&self, _: &Context, _: &Corpus, _: &D, _: &[AddedColumn]) -> Result<()> {
+    pub(super) fn write<D>(&self, _: &Context, _: &Corpus, _: ReadTotals, _: &D) -> Result<()> {
         match *self {}
     }
 

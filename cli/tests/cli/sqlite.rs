@@ -400,3 +400,20 @@ fn killed_add_is_completed_by_the_next() {
     }
     crate::support::say(&format!("killed with so many verdicts: {seen:?}"));
 }
+
+/// The disk of the kept rows is full.
+#[cfg(target_os = "linux")]
+#[test]
+fn verdicts_are_written_when_all_other_outputs_are_complete() {
+    let folder = Folder::new();
+    let database = write_database(&folder, "a.db", &mixed());
+    let tables = "SELECT count(*) FROM sqlite_master WHERE name = 'verdicts'";
+    folder
+        .run("dedup a.db -o /dev/full --verdicts verdicts")
+        .expect(4);
+    assert_eq!(rows(&database, tables), ["0"]);
+    folder
+        .run("dedup a.db -o kept.jsonl --verdicts verdicts")
+        .expect(0);
+    assert_eq!(rows(&database, tables), ["1"]);
+}

@@ -131,7 +131,10 @@ fn write_trimmed(
         columns: None,
         reports: Vec::new(),
     };
-    outputs.sinks.write(context, &corpus, totals, decided)?;
+    let before_names = || Ok(());
+    outputs
+        .sinks
+        .write(context, &corpus, totals, decided, before_names)?;
     context.counts(tally.summary("kept", totals));
     Ok(Outcome::Done)
 }

@@ -23,7 +23,8 @@ use crate::session::{BitList, Context, CopiedRecords, Revisits, copy_records};
 use crate::verbs::verdicts::NoVerdicts as DedupVerdicts;
 #[cfg(feature = "sqlite")]
 use crate::verbs::verdicts::only_database;
-use resemblance::invariant::bug;
+#[cfg(feature = "sqlite")]
+use resemblance::invariant::OrBug;
 #[cfg(feature = "sqlite")]
 use resemblance_corpus::VerdictTable;
 use resemblance_corpus::{AddedColumn, Corpus, ReadTotals, SourceKind, not_for_more_columns};
@@ -134,10 +135,13 @@ impl DedupOutputs {
             Some(annotations) => Some(annotations.columns(&self.schema, &self.column_prefix)?),
             None => None,
         };
-        if let Some(verdicts) = &self.verdicts {
-            let of_rows = columns.take().ok_or_else(|| bug("no verdicts"))?;
-            verdicts.write(context, corpus, &decided, &of_rows)?;
-        }
+        let verdicts = self.verdicts;
+        let of_rows = verdicts.is_some().then(|| DecidedBits {
+            kept: decided.kept.clone(),
+            dropped: decided.dropped.clone(),
+            columns: columns.take(),
+            reports: Vec::new(),
+        });
         let (tally, totals) = (decided.tally, decided.totals);
         let review = match self.review {
             Some(review) => Some(review.write(context, corpus, totals, &self.schema)?),
@@ -158,7 +162,16 @@ impl DedupOutputs {
             columns,
             reports: reports.into_iter().flatten().collect::<Result<_>>()?,
         };
-        sinks.write(context, corpus, totals, copied)?;
+        // Verdicts that are written stay, so everything that can fail comes before them.
+        let write_verdicts = || match verdicts.as_ref().zip(of_rows.as_ref()) {
+            Some((verdicts, decided)) => verdicts.write(context, corpus, totals, decided),
+            None => Ok(()),
+        };
+        let written = sinks.write(context, corpus, totals, copied, write_verdicts);
+        written.map_err(|failure| match &verdicts {
+            Some(_) => failure.or_unfinished("the verdicts were not written"),
+            None => failure,
+        })?;
         context.counts(tally.summary("kept", totals));
         if let Some((share, sampled)) = self.sampled {
             let (read, documents) = (tally.read, totals.records);
@@ -341,13 +354,14 @@ pub(in crate::verbs) struct DecidedBits {
 
 impl DedupFiles<Sink> {
     /// Writes the kept documents, the dropped ones as they are in the input, and both with more
-    /// columns.
+    /// columns. Calls `before_names` when all files are complete.
     pub(in crate::verbs) fn write(
         self,
         context: &Context,
         corpus: &Arc<Corpus>,
         totals: ReadTotals,
         decided: DecidedBits,
+        before_names: impl FnOnce() -> Result<()>,
     ) -> Result<()> {
         let DecidedBits {
             kept,
@@ -372,7 +386,7 @@ impl DedupFiles<Sink> {
         add(self.dropped, dropped, false, None);
         // The kept ones come last, because they may replace the corpus.
         add(self.kept, kept, true, self.revisits);
-        copy_records(context, corpus, totals, outputs, reports)
+        copy_records(context, corpus, totals, outputs, reports, before_names)
     }
 }
 
@@ -397,12 +411,13 @@ impl DedupVerdicts {
         &self,
         context: &Context,
         corpus: &Corpus,
-        decided: &DecidedDocuments,
-        columns: &[AddedColumn],
+        totals: ReadTotals,
+        decided: &DecidedBits,
     ) -> Result<()> {
         let (kept, dropped) = (&decided.kept, &decided.dropped);
+        let columns = decided.columns.as_ref().or_bug("no verdicts")?;
         let mut progress = context.progress("writing verdicts");
-        let is_same = self.0.write(corpus, columns, decided.totals, |number| {
+        let is_same = self.0.write(corpus, columns, totals, |number| {
             context.count(&mut progress, number)?;
             // A database that has grown since is reported below.
             if number >= kept.len() {
