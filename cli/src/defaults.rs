@@ -5,6 +5,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command};
 use toml::{Table, Value};
@@ -19,7 +20,7 @@ const USUAL_PLACE: &str = "resemblance/config.toml";
 
 /// Options that concern near-duplicate documents. Their defaults are not applied where `dedup`
 /// removes only paragraphs or lines.
-const DOCUMENT_OPTIONS: [&str; 28] = [
+const DOCUMENT_OPTIONS: [&str; 35] = [
     "threshold",
     "distance",
     "by",
@@ -48,6 +49,13 @@ const DOCUMENT_OPTIONS: [&str; 28] = [
     "tf-idf",
     "near",
     "empty",
+    "annotate",
+    "verdicts",
+    "report",
+    "rejected",
+    "review",
+    "against",
+    "lost",
 ];
 
 /// The part of `--help` about the file of defaults.
@@ -72,7 +80,7 @@ file it has read.";
 /// system if it was named and cannot be read.
 pub(crate) fn with_defaults(
     command: &Command,
-    mut arguments: Vec<OsString>,
+    arguments: Vec<OsString>,
 ) -> Result<(Vec<OsString>, Option<PathBuf>)> {
     if !may_have_file(&arguments) {
         return Ok((arguments, None));
@@ -98,8 +106,44 @@ pub(crate) fn with_defaults(
         .iter()
         .position(is_end_of_options)
         .unwrap_or(arguments.len());
-    arguments.splice(end..end, defaults);
-    Ok((arguments, Some(path)))
+    let with = |defaults: &[Vec<OsString>]| {
+        let mut arguments = arguments.clone();
+        arguments.splice(end..end, defaults.iter().flatten().cloned());
+        arguments
+    };
+    let applicable = without_unmet(command, defaults, with);
+    Ok((with(&applicable), Some(path)))
+}
+
+/// Leaves out the defaults of options that need another one, which neither the command line nor the
+/// file gives. `with` returns the given arguments with some defaults.
+fn without_unmet(
+    command: &Command,
+    mut defaults: Vec<Vec<OsString>>,
+    with: impl Fn(&[Vec<OsString>]) -> Vec<OsString>,
+) -> Vec<Vec<OsString>> {
+    let missing = |defaults: &[Vec<OsString>]| {
+        let parsed = command.clone().try_get_matches_from(with(defaults));
+        let error = parsed.err();
+        let error = error.filter(|error| error.kind() == ErrorKind::MissingRequiredArgument);
+        match error.and_then(|error| error.get(ContextKind::InvalidArg).cloned()) {
+            Some(ContextValue::Strings(names)) => names,
+            Some(ContextValue::String(name)) => vec![name],
+            _ => Vec::new(),
+        }
+    };
+    let without_any = missing(&[]);
+    loop {
+        let with_all = missing(&defaults);
+        let is_unmet = |name: &String| with_all.contains(name) && !without_any.contains(name);
+        let before = defaults.len();
+        if !with_all.is_empty() {
+            defaults.retain(|default| !missing(std::slice::from_ref(default)).iter().any(is_unmet));
+        }
+        if defaults.len() == before {
+            return defaults;
+        }
+    }
 }
 
 /// Returns whether a file is named, or is at its usual place, as far as that can be decided without
@@ -170,12 +214,17 @@ fn usual_path() -> Option<PathBuf> {
     folder.map(|folder| folder.join(USUAL_PLACE))
 }
 
-/// Returns the arguments that a file represents. The error describes the fault of the file.
-fn defaults(command: &Command, table: &Table, given: &ArgMatches) -> Result<Vec<OsString>, String> {
+/// Returns the arguments that each option of a file represents. The error describes the fault of the
+/// file.
+fn defaults(
+    command: &Command,
+    table: &Table,
+    given: &ArgMatches,
+) -> Result<Vec<Vec<OsString>>, String> {
     let mut defaults = Vec::new();
     for (name, value) in table {
         let Value::Table(options) = value else {
-            defaults.extend(default(command, name, value, Some(given))?);
+            defaults.push(default(command, name, value, Some(given))?);
             continue;
         };
         let Some(of_verb) = command.find_subcommand(name) else {
@@ -190,7 +239,7 @@ fn defaults(command: &Command, table: &Table, given: &ArgMatches) -> Result<Vec<
                 && DOCUMENT_OPTIONS.contains(&&**option)
                 && given_to_verb.is_some_and(|given| !drops_documents(options, given));
             if given_to_verb.is_some() && !is_idle {
-                defaults.extend(default);
+                defaults.push(default);
             }
         }
     }
