@@ -242,9 +242,14 @@ impl Failure {
     /// unique.
     pub(crate) fn repeated_key(key: &[u8], place: String) -> Self {
         let key = String::from_utf8_lossy(key);
+        let before = place.strip_suffix(&*key);
+        let is_place = before.is_some_and(|before| before.is_empty() || before.ends_with('/'));
         Self::bad_input(format!("key {key:?} occurs twice"))
             .at(place)
-            .with_note("--id path gives each document a unique key")
+            .with_note(match is_place {
+                true => "the file is in the corpus twice: give it once",
+                false => "--id path gives each document a unique key",
+            })
             .with_note("--skip-bad keeps the first document with a key and skips the others")
     }
 
