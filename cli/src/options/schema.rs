@@ -669,7 +669,7 @@ impl SchemaOptions {
     /// Returns the first option given that neither determines the features of documents nor how those
     /// without any are treated. Comparisons of features are always exact.
     pub(crate) fn first_besides_features(&self) -> Option<&'static str> {
-        self.first_besides(&["--words", "--empty", "--exact"])
+        self.first_besides(&["--auto", "--words", "--unordered", "--empty", "--exact"])
     }
 
     /// Returns these options for documents whose features are compared, which need no sets besides.

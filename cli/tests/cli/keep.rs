@@ -240,6 +240,15 @@ fn nothing_is_lost_beyond_the_share_that_may_be() {
         "dedup c.jsonl -o exact.jsonl --words 1 --lost 0.25 --policy representative --exact";
     folder.run(exact).expect(0);
     assert!(folder.read("exact.jsonl") == folder.read("kept.jsonl"));
+    // Every option that determines the features is accepted.
+    for units in ["--auto 1", "--words 1 --unordered"] {
+        folder
+            .run(&format!(
+                "dedup c.jsonl -o units.jsonl --force {units} --lost 0.25 --policy representative"
+            ))
+            .expect(0);
+        assert!(folder.read("units.jsonl") == folder.read("kept.jsonl"));
+    }
     for wrong in [
         "--lost 0 --exact --exact-bits 40",
         "--lost 1",
