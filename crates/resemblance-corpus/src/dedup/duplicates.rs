@@ -306,9 +306,14 @@ impl Duplicates {
             Some(overlap) => Some(FeatureShares::from(overlap)),
             None => FeatureShares::of_signatures(self.source.schema(), a, b),
         };
-        let estimate = a.minhash().map(|_| a.jaccard(b)).transpose()?;
+        let schema = self.source.schema();
+        // The bound was held against this estimate, which is rounded for bottom-k.
+        let estimate = schema.minhash().map(|minhash| {
+            let layout = minhash.layout();
+            layout.similarity(a.agreement(layout, b))
+        });
         let distance = a.fingerprint().map(|_| a.hamming(b)).transpose()?;
-        let (similarity, schema) = (exact.or(estimate), self.source.schema());
+        let similarity = exact.or(estimate);
         let is_exact = exact.is_some();
         let rule = match self.bounds {
             None => DropRule::Contained,
