@@ -315,7 +315,12 @@ pub fn probability_jaccard<T: Ord>(a: &WeightedSet<T>, b: &WeightedSet<T>) -> f6
     let mut weights: Vec<(f64, f64)> = weights_of(a, b).collect();
     // Where the ratio a / b of j is at least that of i, aⱼ / aᵢ is the greater one. At least one of
     // a and b is positive, so the ratio is a number or infinite.
-    weights.sort_by(|x, y| (x.0 / x.1).total_cmp(&(y.0 / y.1)));
+    let ratio = |weight: &(f64, f64)| weight.0 / weight.1;
+    weights.sort_by(|x, y| ratio(x).total_cmp(&ratio(y)));
+    // The sums below would round the similarity of proportional weights, which is 1.
+    if weights.first().map(ratio) == weights.last().map(ratio) {
+        return 1.0;
+    }
     // For each feature, the sum of its a and of all later ones. Adding from the end avoids
     // subtraction.
     let mut sum = 0.0;

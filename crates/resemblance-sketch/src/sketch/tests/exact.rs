@@ -96,6 +96,11 @@ fn the_weighted_similarity_is_as_defined() {
         let probability = or_equal(both.map(term).sum());
         assert!((probability_jaccard(a, b) - probability).abs() < 1e-12);
         assert!((probability_jaccard(b, a) - probability).abs() < 1e-12);
+        let tenfold = a.as_slice().iter().map(|(f, w)| (*f, 10.0 * w));
+        let tenfold = WeightedSet::new(tenfold).unwrap();
+        assert_eq!(probability_jaccard(a, &tenfold), 1.0);
+        assert_eq!(probability_jaccard(&tenfold, a), 1.0);
+        assert_eq!(probability_jaccard(a, a), 1.0);
     }
     for weight in [-1.0, f64::NAN, f64::INFINITY] {
         assert!(WeightedSet::new([("a", 1.0), ("b", weight)]).is_err());
