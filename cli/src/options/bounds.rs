@@ -131,7 +131,7 @@ enum ByOption {
 #[command(next_help_heading = "Bounds")]
 pub(crate) struct ByOptions {
     /// The family that determines which documents are near-duplicates, if the schema has both [default: the rule of
-    /// --near, or of the store]
+    /// --near, or of the store; with only one of --threshold and --distance for a store, the family of that bound]
     #[arg(long, value_name = "FAMILY")]
     by: Option<ByOption>,
     /// Accept estimates from Z standard deviations below the threshold, 0 to 10, so that fewer documents truly at it are

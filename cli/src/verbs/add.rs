@@ -73,7 +73,8 @@ pub(crate) struct AddArguments {
     #[arg(long, value_name = "D", requires = "if_new", conflicts_with_all = ["upsert", "threshold"], value_parser = parse_euclidean)]
     euclidean: Option<f64>,
     /// With --if-new: maximum Hamming distance of near-duplicates, at most the store's [default: the
-    /// store's]
+    /// store's]. In a store with MinHash and SimHash, only the family of --threshold or --distance counts if the other
+    /// is not given
     #[arg(long, value_name = "D", requires = "if_new", conflicts_with = "upsert")]
     distance: Option<u8>,
     #[command(flatten)]

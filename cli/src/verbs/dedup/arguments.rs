@@ -114,11 +114,11 @@ pub(crate) struct DedupArguments {
     pub(super) revisit: bool,
     /// Write a line for each dropped document: dropped, survivor, similarity (with SimHash alone the distance, with
     /// both families both); similarity_is, which is equal if both have the same text, byte for byte, or the same
-    /// features, otherwise exact, or estimate with --verify estimate or if the survivor's text is not available; held,
-    /// the share of the dropped document's features that the survivor has; covered, the share of the survivor's
-    /// features that the dropped document has (both empty unless the features of both are known); and rule, which
-    /// decided: similarity, distance, both, cluster (others link the two) or contained (--lost). It is tab-separated,
-    /// unless its name ends in .csv, .jsonl, .json or .parquet
+    /// features, otherwise exact, or estimate with --verify estimate, with SimHash alone or if the survivor's text is
+    /// not available; held, the share of the dropped document's features that the survivor has; covered, the share of
+    /// the survivor's features that the dropped document has (both empty unless the features of both are
+    /// known); and rule, which decided: similarity, distance, both, cluster (others link the two) or contained
+    /// (--lost). It is tab-separated, unless its name ends in .csv, .jsonl, .json or .parquet
     #[arg(long, value_name = "OUT")]
     pub(super) report: Option<PathBuf>,
     /// Write a line for each document kept or in the store that a document was compared with and is not near (or that
