@@ -47,7 +47,7 @@ redb RELEASE FEATURE='':
 platforms *TARGETS:
     .ci/platforms {{ TARGETS }}
 
-# A step of a release: check, packages, archive TARGET, sbom, checksums, publish
+# A step of a release: check, readme, packages, archive TARGET, sbom, checksums, publish
 release *STEP:
     .ci/release {{ STEP }}
 
