@@ -60,16 +60,18 @@ const DOCUMENT_OPTIONS: [&str; 35] = [
 
 /// The part of `--help` about the file of defaults.
 pub(crate) const DEFAULTS_HELP: &str = "\
-Defaults of options are read from a TOML file: the one that --config or $RESEMBLANCE_CONFIG names (an
-empty name for none), otherwise resemblance/config.toml in $XDG_CONFIG_HOME or ~/.config (on Windows in
-%APPDATA%). Common options are at its top, others in a table for their verb:
+Defaults of options come from a TOML file: the one that --config or
+$RESEMBLANCE_CONFIG names (an empty name means none), or else
+resemblance/config.toml in $XDG_CONFIG_HOME or ~/.config (on Windows, in
+%APPDATA%). Common options are at its top, others in a table named after the
+verb:
     memory = \"4G\"
     [dedup]
     threshold = 0.85
     text-field = \"content\"
-$RESEMBLANCE_MEMORY, $RESEMBLANCE_CACHE, $RESEMBLANCE_THREADS, $RESEMBLANCE_TEMP_DIR and
-$RESEMBLANCE_WAIT override the file, and the command line overrides both. With -v a run prints which
-file it has read.";
+$RESEMBLANCE_MEMORY, $RESEMBLANCE_CACHE, $RESEMBLANCE_THREADS,
+$RESEMBLANCE_TEMP_DIR and $RESEMBLANCE_WAIT override the file, and the command
+line overrides both. -v prints which file was read.";
 
 /// Returns the arguments with the defaults of the file that they or the environment name, and the
 /// path of the file, if there is one.

@@ -12,16 +12,17 @@ use resemblance_corpus::{BadDocument, CorpusError, io_reason};
 pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
   0    success
-  1    nothing found (query, get, pairs, clusters), a key is missing (remove, touch),
-       damage found (check), documents lost (repair), or more tests found than
-       --fail-above allows (decontaminate)
-  2    usage: a wrong option or value; with --skip-unreadable, files that were skipped
-  3    bad input: a malformed document, a duplicate key, a damaged compressed file
-  4    input or output: a file is missing, already exists, cannot be read or written; disk full
-  5    the store is in use by another process, longer than --wait
-  6    the store is damaged, not a store, of a newer format, or needs repair
+  1    nothing found (query, contain, get, pairs, clusters, cluster, explain) or
+       measured (eval), a missing key (remove, touch), damage (check), lost
+       documents (repair), more tests found than --fail-above (decontaminate)
+  2    a wrong option or value; with --skip-unreadable, skipped files
+  3    a bad document, a duplicate key, a damaged compressed file
+  4    a file that is missing, exists, or cannot be read or written; a full disk
+  5    another process has had the store for longer than --wait
+  6    a store that is damaged, is no store, is newer, or needs repair
   130  interrupted (SIGINT); 143 terminated (SIGTERM); 129 hung up (SIGHUP)
-A closed output pipe ends the tool quietly with 0.";
+If the reader of its output ends early, the tool ends quietly with 0, unless
+more was to be written.";
 
 pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
 

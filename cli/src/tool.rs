@@ -30,47 +30,56 @@ use resemblance_corpus::{is_store, only_store};
 const LONG_RUN: Duration = Duration::from_secs(10);
 
 const CORPUS_HELP: &str = "\
-A CORPUS is
-  - a JSON Lines file, plain, gzip, Zstandard, bzip2 or xz: one object a line with a string field
-    \"text\" and, if there is one, a string or number \"id\" (a number counts as its decimal text).
-    Lines end at \\n; a \\r before it is allowed, blank lines are skipped, the last line needs no
-    end, a byte order mark at the start of the file is ignored. A line with the same field twice is
-    bad.
-  - a table: CSV or TSV by its name, whose first row names the columns, compressed or not; Parquet
-    or Arrow IPC by its content, if the tool was built with the feature tables; a SQLite database by its
-    content, if it was built with the feature sqlite: its only table, or the table or view that --table names. A row is what a line
-    of JSON is whose fields are its columns; one that is null is missing. Of Parquet, Arrow and SQLite only the columns are read that are asked for.
-  - an array of NumPy (.npy), whose rows are vectors with their indices as keys.
-  - a folder: its files are looked into. Tables are tables; a file whose first two lines are JSON
-    objects, or that is named *.jsonl or *.ndjson, is JSON Lines; any other is one text in UTF-8,
-    whose key is its path as it was given; archives and the like are refused. Beside Parquet or Arrow files
-    texts are not read: the folder is a data set. Names that begin with a dot are left out, links
-    to files are read, links to folders are not followed.
-  - a pattern in quotes, such as 'data/train-*.parquet': its files in byte order.
-  - an address: s3://BUCKET/KEY, all below s3://BUCKET/PREFIX/, a pattern of keys in quotes, or
-    https://HOST/FILE, if the tool was built with the feature remote. Credentials are those of the
-    environment: AWS_ACCESS_KEY_ID, AWS_REGION, AWS_ENDPOINT_URL and so on.
-  - - for JSON Lines on standard input.
-In the place of \"text\" a line may have \"features\" (an array of strings and numbers), \"hashes\" (64-bit
-integers), \"weights\" (an object of features and weights, or an array beside one of these), or a
-\"signature\": MinHash values, a fingerprint in hexadecimal, or an object with \"minhash\" and
-\"simhash\". With --vector, it has a \"vector\", an array of numbers. A \"stamp\" and a \"payload\" are stored by build and add.
---as takes all files as lines, csv, tsv, parquet, arrow, sqlite, warc, npy or files (one text each). A document without an id gets the
-key path:line (of SQLite path:rowid), with the path as it was given, and an id that an earlier file has gets the
-path in front, path:id. A number is its text: 1.0 and 1 are different keys.
-Documents count in this order: arguments as given, paths in a folder in byte order.
+A CORPUS is one of these:
+  - A JSON Lines file, plain or compressed with gzip, Zstandard, bzip2 or xz.
+    Each line is an object with a string \"text\" and, optionally, an \"id\",
+    a string or a number. Lines end with \\n or \\r\\n. Blank lines and a leading
+    byte order mark are ignored. A line that has a field twice is bad.
+  - A table. CSV and TSV, plain or compressed, are recognized by name; the first
+    row names the columns. Parquet, Arrow IPC (feature tables) and SQLite
+    (feature sqlite) are recognized by content. A database has one table or
+    view, or --table names one. Each row is read like a line of JSON whose
+    fields are the columns; a null counts as a missing field.
+  - A crawl: WARC or WET (feature warc).
+  - An array of NumPy (.npy). Each row is a vector, and its index is the key.
+  - A folder. Tables and crawls are recognized as above. A file is JSON Lines if
+    it is named *.jsonl or *.ndjson, or if its first two lines are JSON objects,
+    and otherwise one text in UTF-8, whose key is its path as given. Archives
+    are refused. Beside Parquet or Arrow files, text files are not read. Names
+    that begin with a dot need --hidden. Links to files are followed, links to
+    folders are not.
+  - A pattern in quotes, such as 'data/train-*.parquet'.
+  - An address (feature remote): s3://BUCKET/KEY, s3://BUCKET/PREFIX/ for all
+    objects below it, an s3:// pattern in quotes, or https://HOST/FILE.
+    Credentials come from AWS_ACCESS_KEY_ID, AWS_REGION, AWS_ENDPOINT_URL and
+    the other variables of AWS.
+  - A hyphen (-): JSON Lines on standard input.
+Documents are read in the order of the arguments, and the files of a folder or
+pattern in the byte order of their paths. --as overrides the recognition.
 
-Keys are printed with \\\\ \\t \\n \\r for backslash, tab, newline and return, and \\xHH for bytes
-outside UTF-8; a document without a key is printed as \\#ID. In csv and Parquet, and in fields that --annotate and
---verdicts write, a key in UTF-8 is as it is, unless it looks like the escape of a key outside UTF-8.
-In jsonl a key is a JSON string; a key outside UTF-8 is null, and a further field whose name ends in
+In place of \"text\", a line may have \"features\" (an array of strings and
+numbers), \"hashes\" (64-bit integers), \"weights\" (an object of features and
+weights, or an array beside one of the two), or a \"signature\" (MinHash values, a
+fingerprint in hexadecimal, or an object with \"minhash\" and \"simhash\"). With
+--vector it has a \"vector\", an array of numbers. build and add store a \"stamp\"
+and a \"payload\" with each document.
+
+A document without an id gets the key path:line (in SQLite path:rowid), with the
+path as given. An id that an earlier file has gets the key path:id. A number is
+a key as it is written: 1.0 and 1 are different keys.
+
+Keys are printed with \\\\ \\t \\n \\r for backslash, tab, newline and return, and
+with \\xHH for bytes outside UTF-8; a document without a key is printed as \\#ID.
+In CSV, in Parquet, and in the fields that --annotate and --verdicts write, a
+key in UTF-8 is unchanged, unless it looks like such an escape. In JSON Lines a
+key is a string; a key outside UTF-8 is null, and a field whose name ends in
 _hex has it in hexadecimal.";
 
 const KILLED_HELP: &str = "\
-A run that is killed, or stopped by a full disk, loses nothing: a store holds all that was committed
-before, and a new file or folder is there whole or not at all. A killed run can leave files and
-folders whose names begin with .resemblance- beside its output or in --temp-dir; nothing needs them,
-and they can be removed once no other run works there.";
+A run that is killed or stopped by a full disk loses nothing. A store keeps all
+that was committed, and a new file or folder exists as a whole or not at all. A
+killed run can leave files and folders named .resemblance-* beside its output or
+in --temp-dir. Remove them when no other run works there.";
 
 fn after_help() -> String {
     format!(
@@ -449,6 +458,11 @@ fn explain_usage(
     let text = error.render().to_string();
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         print_help(text.trim_end());
+        return ExitCode::from(2);
+    }
+    // Common options without a verb, which a file of defaults may have given.
+    if error.kind() == ErrorKind::MissingSubcommand {
+        print_help(command().render_help().to_string().trim_end());
         return ExitCode::from(2);
     }
     let own = explained.unwrap_or_else(|| without_guesses(&text));
