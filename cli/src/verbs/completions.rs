@@ -9,8 +9,11 @@ use crate::output::guard;
 /// Print a completion script for a shell
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Example:
-  resemblance completions bash > ~/.local/share/bash-completion/completions/resemblance")]
+Examples (bash, fish, zsh):
+  mkdir -p ~/.local/share/bash-completion/completions ~/.config/fish/completions ~/.zfunc
+  resemblance completions bash > ~/.local/share/bash-completion/completions/resemblance
+  resemblance completions fish > ~/.config/fish/completions/resemblance.fish
+  resemblance completions zsh > ~/.zfunc/_resemblance    # a folder of fpath")]
 pub(crate) struct CompletionsArguments {
     /// The shell
     shell: Shell,

@@ -385,7 +385,7 @@ const CORPORA: &str = "
 #[test]
 fn tool_page_commands_print_what_it_shows() {
     let fixtures = "
-        mkdir -p .local/share/bash-completion/completions .local/share/man/man1 site
+        mkdir site
         cp corpus.jsonl.gz shard-1.jsonl.gz
         gzip -c more.jsonl > shard-2.jsonl.gz
         sed 's/\"text\"/\"html\"/' corpus.jsonl > crawl.jsonl
