@@ -223,8 +223,10 @@ impl Results {
             Format::Parquet => {
                 let usage =
                     "Parquet requires the feature `tables`, which is not part of this build";
-                return Err(Failure::usage(usage)
-                    .with_note("cargo install --path cli --features tables adds it"));
+                return Err(Failure::usage(usage).with_note(
+                    "cargo install --locked --path cli --features tables builds it in; \
+                     add the features that you had",
+                ));
             }
             _ => ResultsOutput::Lines(Box::new(output)),
         };

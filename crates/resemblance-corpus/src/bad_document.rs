@@ -68,7 +68,10 @@ impl BadDocument {
 
 /// Returns the advice to build the tool with a feature.
 pub(crate) fn builds_in(feature: &str) -> String {
-    format!("cargo install --path cli --features {feature} builds it in")
+    format!(
+        "cargo install --locked --path cli --features {feature} builds it in; \
+         add the features that you had"
+    )
 }
 
 impl From<String> for BadDocument {

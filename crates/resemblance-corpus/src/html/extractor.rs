@@ -4,7 +4,7 @@ use std::fmt;
 
 use resemblance::Schema;
 
-use crate::bad_document::BadDocument;
+use crate::bad_document::{BadDocument, builds_in};
 use crate::error::CorpusError;
 
 /// The upper half of the seed of schemas for HTML: "HTML".
@@ -64,7 +64,7 @@ impl HtmlExtractor {
             return Err(CorpusError::bad(format!(
                 "{self} extracts texts from HTML, and is not part of this build"
             ))
-            .with_advice("cargo install --path cli --features html builds it in"));
+            .with_advice(builds_in("html")));
         }
         Ok(())
     }
