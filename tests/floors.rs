@@ -22,10 +22,12 @@ mod repository;
 mod source_tree;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::path::Path;
 use std::sync::LazyLock;
 
 use examples::Shown;
+use repository::{ROOT, texts};
 use source_tree::{Imports, SourceTree, circles};
 
 /// The library's modules from the bottom up. A module imports only itself and modules before it in
@@ -193,6 +195,39 @@ fn only_one_crate_imports_the_storage_engine() {
     }
     let named = &VERIFIED.naming_engine;
     assert!(named.len() > 3, "{named:?}: the files were not read");
+}
+
+/// A fuzz target is made of the tests' oracle, in a workspace that no other test builds.
+#[test]
+fn fuzz_package_has_the_crates_of_the_oracle() {
+    let read = |path: &str| fs::read_to_string(Path::new(ROOT).join(path)).unwrap();
+    let (manifest, fuzz) = (read("Cargo.toml"), read("fuzz/Cargo.toml"));
+    let (_, own) = manifest.split_once("\n[dependencies]\n").unwrap();
+    let named: BTreeSet<&str> = own
+        .lines()
+        .filter_map(|line| line.split(['.', ' ']).next())
+        .collect();
+    let oracle = texts("tests/common", "rs");
+    let is_used = |name: &str| {
+        let path = format!("{}::", name.replace('-', "_"));
+        oracle.iter().any(|file| file.text.contains(&path))
+    };
+    let used: Vec<&str> = named
+        .into_iter()
+        .filter(|name| !name.is_empty() && is_used(name))
+        .collect();
+    assert!(used.contains(&"redb"), "{used:?}");
+    let is_missing = |name: &&str| {
+        !fuzz
+            .lines()
+            .any(|line| line.starts_with(&format!("{name} =")))
+    };
+    let missing: Vec<String> = used
+        .into_iter()
+        .filter(is_missing)
+        .map(str::to_owned)
+        .collect();
+    assert_none("crates that fuzz/Cargo.toml lacks", &missing);
 }
 
 #[test]
