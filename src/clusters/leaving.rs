@@ -13,6 +13,7 @@
 //! earlier removal has taken its oldest member.
 
 use std::cell::RefCell;
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use crate::clusters::cluster_tables::{WrittenClusters, damaged, damaged_tree};
@@ -202,7 +203,9 @@ impl Parts {
         let mut ahead: Vec<usize> = (0..starts.len()).collect();
         while ahead.len() > 1 {
             for part in &ahead {
-                parts.step(tables, *part)?;
+                if let Some(other) = parts.step(tables, *part)? {
+                    return Err(damaged_tree(other, "found a circle of edges"));
+                }
             }
             ahead.retain(|part| parts.all.get(*part).is_some_and(|part| !part.is_walked()));
         }
@@ -212,24 +215,28 @@ impl Parts {
         Ok(parts)
     }
 
-    /// Reads the edges of the next member of a part that has one.
-    fn step(&mut self, tables: &WrittenClusters<'_>, index: usize) -> Result<()> {
+    /// Reads the edges of the next member of a part that has one. Returns a document of another part
+    /// to which one leads.
+    fn step(&mut self, tables: &WrittenClusters<'_>, index: usize) -> Result<Option<u64>> {
+        let mut outside = None;
         let part = at_mut(&mut self.all, index)?;
         let member = *at(&part.members, part.read)?;
         part.read += 1;
         for other in tables.neighbours(member)? {
-            if let Some(owner) = self.owners.insert(other, index) {
-                if owner != index {
-                    return Err(damaged_tree(other, "found a circle of edges"));
+            match self.owners.entry(other) {
+                Entry::Vacant(unowned) => {
+                    unowned.insert(index);
+                    part.members.push(other);
                 }
-                continue;
+                Entry::Occupied(owner) if *owner.get() != index => outside = Some(other),
+                Entry::Occupied(_) => {}
             }
-            part.members.push(other);
         }
-        Ok(())
+        Ok(outside)
     }
 
-    /// Finds all members of the largest part.
+    /// Finds all members of the largest part. The others have been walked by now, so an edge that leads
+    /// to one of them is one by which they were connected again.
     fn walk_rest(&mut self, tables: &WrittenClusters<'_>) -> Result<()> {
         while !at(&self.all, self.rest)?.is_walked() {
             self.step(tables, self.rest)?;

@@ -399,6 +399,31 @@ fn kept_clusters_of_other_linkages_do_not_join_chains() {
     }
 }
 
+/// A removal leaves three parts. One is connected with the largest again, and neither with the one
+/// that has the oldest member.
+#[test]
+fn kept_clusters_split_beside_parts_that_are_connected_again() {
+    let place = Place::new();
+    let store = Store::create(place.store(), schema()).unwrap();
+    // A ring, in which neighbours are two bits apart, and a document beside its second one.
+    let upper = (0..8).map(|it| (1 << (2 * it)) - 1);
+    let lower = (0..8).map(|it| 0xffff_u64 & !((1 << (2 * it)) - 1));
+    let ring: Vec<u64> = upper.chain(lower).collect();
+    let beside = ring[1] ^ (3 << 60);
+    let all = [beside].into_iter().chain(ring);
+    append_all(&store, all.map(Signature::from_simhash));
+    let mut transaction = store.begin_write().unwrap();
+    assert!(transaction.remove_id(DocumentId::new(2)).unwrap());
+    transaction.commit().unwrap();
+    let snapshot = store.snapshot().unwrap();
+    let cluster = snapshot.cluster_of_id(DocumentId::new(1)).unwrap().unwrap();
+    let members = snapshot.members(cluster).unwrap();
+    let expected = [1].into_iter().chain(3..17).map(DocumentId::new);
+    assert_eq!(members, expected.collect::<Vec<_>>());
+    drop((snapshot, store));
+    check_clean(&place.store());
+}
+
 /// Another tree over the same members is no star, or no path.
 #[test]
 fn kept_clusters_damage_of_their_form_is_found() {
