@@ -27,7 +27,11 @@ pub(crate) fn decode(
         // A pipe may return fewer bytes than requested.
         None => {
             let start = first_bytes(&mut input).map_err(failed)?;
-            let whole = io::Cursor::new(start.clone()).chain(input);
+            // The form of the file is detected from what one read returns, so that is kept in one piece.
+            let mut read = start.clone();
+            read.extend(input.buffer());
+            input.consume(read.len() - start.len());
+            let whole = io::Cursor::new(read).chain(input);
             (
                 start,
                 Box::new(BufReader::with_capacity(BUFFER_BYTES, whole)),
