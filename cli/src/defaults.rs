@@ -134,14 +134,16 @@ fn without_unmet(
             _ => Vec::new(),
         }
     };
-    let without_any = missing(&[]);
     loop {
         let with_all = missing(&defaults);
+        if with_all.is_empty() {
+            return defaults;
+        }
+        // What the command line lacks by itself is for its own error.
+        let without_any = missing(&[]);
         let is_unmet = |name: &String| with_all.contains(name) && !without_any.contains(name);
         let before = defaults.len();
-        if !with_all.is_empty() {
-            defaults.retain(|default| !missing(std::slice::from_ref(default)).iter().any(is_unmet));
-        }
+        defaults.retain(|default| !missing(std::slice::from_ref(default)).iter().any(is_unmet));
         if defaults.len() == before {
             return defaults;
         }

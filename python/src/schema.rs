@@ -130,7 +130,7 @@ impl<'a, 'py, T: FromPyObject<'a, 'py, Error = PyErr>> FromPyObject<'a, 'py> for
                 Ok(found) if error.is_instance_of::<PyAttributeError>(value.py()) => {
                     let expected = "such as Text.words(5) or MinHash(128)";
                     PyTypeError::new_err(format!(
-                        "found {found}, expected the part of a schema, {expected}"
+                        "found {found}, expected a part of a schema, {expected}"
                     ))
                 }
                 _ => error,

@@ -109,7 +109,7 @@ pub(crate) fn await_stopped(py: Python<'_>) -> PyResult<()> {
     loop {
         let is_settled = {
             let mut threads = lock(&ABANDONED);
-            threads.retain(|(home, thread)| *home == here && !thread.is_finished());
+            drop_ended(&mut threads, here);
             threads.is_empty()
         };
         if is_settled {
@@ -124,10 +124,15 @@ pub(crate) fn await_stopped(py: Python<'_>) -> PyResult<()> {
 pub(crate) fn abandon(home: Home, thread: JoinHandle<()>) {
     if home == Home::here() {
         let mut threads = lock(&ABANDONED);
-        // The stack of a thread that has ended stays in memory as long as its handle.
-        threads.retain(|(its, thread)| *its == home && !thread.is_finished());
+        drop_ended(&mut threads, home);
         threads.push((home, thread));
     }
+}
+
+/// Drops the handles of threads that have ended, because their stacks stay in memory until then, and
+/// those of another process.
+fn drop_ended(threads: &mut Vec<(Home, JoinHandle<()>)>, here: Home) {
+    threads.retain(|(home, thread)| *home == here && !thread.is_finished());
 }
 
 /// Starts a thread of this package.

@@ -114,9 +114,9 @@ def test_what_is_out_of_range_is_named(make: object, parameter: str) -> None:
 
 def test_what_is_no_part_of_a_schema_is_refused() -> None:
     for wrong in (0.8, "words", rs.Text):
-        with pytest.raises(TypeError, match="found (float|str|type), expected the part of a schema"):
+        with pytest.raises(TypeError, match="found (float|str|type), expected a part of a schema"):
             rs.Schema(minhash=wrong)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="found str, expected the part of a schema"):
+    with pytest.raises(TypeError, match="found str, expected a part of a schema"):
         rs.RepeatedParts("line", "words")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="schema: found str, expected a Schema"):
         rs.pairs(["a"], "words")  # type: ignore[arg-type]

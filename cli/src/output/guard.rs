@@ -113,6 +113,12 @@ struct NamedOutput {
     is_store: bool,
 }
 
+impl NamedOutput {
+    fn is_written(&self) -> bool {
+        self.is_complete || self.is_store && self.shown.exists()
+    }
+}
+
 #[derive(Default)]
 struct Guarded {
     /// The folders that are read, as they were given, with their canonical paths.
@@ -374,14 +380,23 @@ pub(super) fn print_part() {
     guarded().get_or_insert_default().has_printed = true;
 }
 
-/// Returns the names of outputs that were begun and are not complete, if there are any.
-pub(crate) fn unfinished_outputs() -> Option<String> {
-    let notes = interrupted_outputs();
-    notes.into_iter().find(|note| note.starts_with(UNWRITTEN))
+/// Returns a note with the names of the outputs that were written, or of those that were not, if there
+/// are any.
+fn note_of_outputs(named: &[NamedOutput], are_written: bool) -> Option<String> {
+    let outputs = named.iter().filter(|it| it.is_written() == are_written);
+    let names: Vec<String> = outputs.map(|it| it.shown.display().to_string()).collect();
+    let state = if are_written {
+        "complete"
+    } else {
+        "not written"
+    };
+    (!names.is_empty()).then(|| format!("{state}: {}", names.join(", ")))
 }
 
-/// The beginning of the note about outputs that were not written.
-const UNWRITTEN: &str = "not written: ";
+/// Returns a note with the names of outputs that were begun and are not complete, if there are any.
+pub(crate) fn unfinished_outputs() -> Option<String> {
+    note_of_outputs(&guarded().as_ref()?.named, false)
+}
 
 /// Describes for a run that was interrupted which of its outputs are complete.
 pub(crate) fn interrupted_outputs() -> Vec<String> {
@@ -389,23 +404,8 @@ pub(crate) fn interrupted_outputs() -> Vec<String> {
     let Some(guarded) = guard.as_ref() else {
         return Vec::new();
     };
-    let is_complete =
-        |output: &NamedOutput| output.is_complete || output.is_store && output.shown.exists();
-    let names = |outputs: Vec<&NamedOutput>| {
-        let shown = outputs
-            .iter()
-            .map(|output| output.shown.display().to_string());
-        shown.collect::<Vec<_>>().join(", ")
-    };
-    let (complete, others): (Vec<_>, Vec<_>) =
-        guarded.named.iter().partition(|output| is_complete(output));
-    let mut notes = Vec::new();
-    if !complete.is_empty() {
-        notes.push(format!("complete: {}", names(complete)));
-    }
-    if !others.is_empty() {
-        notes.push(format!("{UNWRITTEN}{}", names(others)));
-    }
+    let states = [true, false].map(|are_written| note_of_outputs(&guarded.named, are_written));
+    let mut notes: Vec<String> = states.into_iter().flatten().collect();
     if guarded.has_printed {
         notes.push("standard output has a part of the results".into());
     }
