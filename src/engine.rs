@@ -70,6 +70,7 @@ pub(crate) struct ReadTables {
 
 impl ReadTables {
     pub(crate) fn open(read: ReadTransaction, has_sets: bool) -> Result<Self> {
+        // To open a table is to search redb's tree of tables, so it is done once, and not for each probe.
         let open_sets = || read.open_table(SETS).engine();
         Ok(Self {
             sets: has_sets.then(open_sets).transpose()?,
@@ -117,5 +118,6 @@ impl<T, E: Into<EngineError>> EngineResult<T> for std::result::Result<T, E> {
 
 /// Returns true if an error is about a damaged page.
 pub(crate) fn is_of_page(error: &Error) -> bool {
+    // The engine's error is converted by now: only its text shows where it arose.
     matches!(error, Error::Corrupt { place, .. } if place.starts_with(PAGE_PLACE))
 }

@@ -238,6 +238,8 @@ impl Comparer<'_> {
         let Some((table, design)) = lane.checked_sub(first).zip(self.lanes.design()) else {
             return false;
         };
+        // The first table that brings two fingerprints together follows from their differing bits, but a bucket that was
+        // cut short need not have compared them.
         if self.cut.is_empty() {
             let meeting = design.first_shared_table(&a.fingerprint, &b.fingerprint);
             return meeting != Some(table.into());

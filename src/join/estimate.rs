@@ -239,6 +239,7 @@ fn near_by_code(settings: &Settings, bucket: &[Posting]) -> f64 {
         let (earlier, _) = codes.split_at(later);
         for_each_within(earlier, *code, distance, |_, _| near += 1.0);
     }
+    // Pairs grow with the square of the documents.
     let share = bucket.len() as f64 / codes.len().max(1) as f64;
     near * share * share
 }

@@ -116,6 +116,7 @@ impl OwnTable {
                 return Ok(());
             }
             share.push(posting);
+            // Cutting at twice the size, not at each posting beyond it, keeps the work for each posting constant.
             if share.len() >= 2 * SHARE_POSTINGS {
                 let (_, first_beyond, _) = share.select_nth_unstable(SHARE_POSTINGS);
                 end = Some(*first_beyond);

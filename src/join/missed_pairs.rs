@@ -21,6 +21,7 @@ impl FamilySums {
     /// Adds to the sum of the family that the pair connects.
     pub fn add(&mut self, a: u64, b: u64, value: f64) {
         self.families.join(a, b);
+        // By document, because the root of a family changes whenever two families join.
         *self.sums.entry(b).or_insert(0.0) += value;
     }
 
@@ -83,6 +84,7 @@ impl MissedPairs {
         let by_similarity = || 1.0 - minhash.probability(similarity);
         let missed = match self.is_exact {
             true => by_similarity(),
+            // An estimate has one of few values, and an integral is behind each.
             false => *self
                 .by_estimate
                 .entry(similarity.to_bits())
@@ -96,6 +98,7 @@ impl MissedPairs {
         let found = 1.0 - missed;
         if missed > 0.0 && found > 0.0 {
             self.expected += missed / found;
+            // The pair stands for 1 / found pairs, each with this deviation.
             let deviation = (missed / found).sqrt() / found;
             self.deviations.add(a.min(b), a.max(b), deviation);
         }

@@ -224,6 +224,7 @@ impl Pairs {
                 return Ok(None);
             }
             let verifier = Verifier::new(verify, &self.settings);
+            // The join ends with a failure, so nothing is gathered after it.
             let is_last = round.failure.is_some();
             // Outside of the engine's guard, which would take a panic of the caller's for damage.
             // The next round is gathered while other threads verify this one.
@@ -347,8 +348,10 @@ impl EventPairs {
         let ids = (batch.members_of(a), batch.members_of(b));
         let pair = ids.0.get(self.a).zip(ids.1.get(self.b))?;
         self.a += 1;
+        // Within one group, a document is paired with those before it.
         let end = if a == b { self.b } else { ids.0.len() };
         if links_only && a != b {
+            // The members of each group are linked already, so one link connects the two.
             self.b = usize::MAX;
         } else if links_only || self.a == end {
             (self.a, self.b) = (0, self.b + 1);

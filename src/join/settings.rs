@@ -184,6 +184,7 @@ impl LeftOut {
             documents += size;
             squares += size * size;
         }
+        // Documents of one group are equal, and were returned as such: only pairs of different groups are missing.
         let pairs = (documents * documents).saturating_sub(squares) / 2;
         // Beyond 2^64 the exact number does not matter.
         let narrow = |number: u128| u64::try_from(number).unwrap_or(u64::MAX);

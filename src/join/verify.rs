@@ -134,6 +134,7 @@ impl<'v> Verifier<'v> {
                 }
                 Err(error) => {
                     verified.push(Err(error));
+                    // The join ends with this error, so the caller is not asked about the rest.
                     break;
                 }
             }
