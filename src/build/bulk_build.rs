@@ -147,14 +147,15 @@ pub(crate) fn bulk_build<'w>(
 
 impl<'w> BulkBuild<'w> {
     fn begin(target: &Path, schema: Schema, options: &BulkOptions) -> Result<Self> {
-        must_not_exist(target, options.store.shared_files())?;
-        let sorter = options.sorter(&schema, target)?;
-        let folder = folder_of(target);
-        let (path, store) = TemporaryFile::create(&folder, options.store.shared_files(), |path| {
+        let files = options.store.shared_files();
+        must_not_exist(target, files)?;
+        let target = files.lasting(target)?;
+        let sorter = options.sorter(&schema, &target)?;
+        let (path, store) = TemporaryFile::create(&folder_of(&target), files, |path| {
             BulkStore::create(path, schema.clone(), &options.store)
         })?;
         Ok(Self {
-            target: target.into(),
+            target,
             duplicate_keys: options.duplicate_keys,
             sorter,
             codes: Vec::new(),

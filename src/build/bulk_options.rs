@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use crate::build::sort::{Sorter, code_bits};
-use crate::engine::folder_of;
+use crate::engine::{FileSource, folder_of};
 use crate::error::Result;
 use crate::options::StoreOptions;
 use crate::threads::{MAX_THREADS, processors};
@@ -155,13 +155,14 @@ impl BulkOptions {
 
     /// Returns what sorts the postings of a store with this schema, at this path.
     pub(super) fn sorter(&self, schema: &Schema, path: &Path) -> Result<Sorter> {
-        let own_folder = folder_of(path);
+        let folder = self.temp_dir.clone().unwrap_or_else(|| folder_of(path));
+        let files = FileSource::default();
         Ok(Sorter::new(
             &code_bits(schema)?,
             schema.containment().is_some(),
             self.memory_bytes,
             self.sorting_threads(),
-            self.temp_dir.as_deref().unwrap_or(&own_folder),
+            &files.lasting(&folder)?,
         ))
     }
 

@@ -66,7 +66,8 @@ impl RebandStore {
             return Err(Error::ReadOnly);
         }
         let schema = store.context.schema.rebanded(rebanding)?;
-        let context = SharedContext::new(path.into(), schema, store.context.options.clone())?;
+        let (path, options) = (&store.context.path, &store.context.options);
+        let context = SharedContext::new(path.clone(), schema, options.clone())?;
         let version = Version::clone(&*store.versions.latest()?);
         Ok(Self {
             write: None,

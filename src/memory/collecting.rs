@@ -73,9 +73,10 @@ impl<'w> Collection<'w> {
     ///
     /// [`Error::InvalidParameter`] if the schema cannot be indexed.
     pub fn new(folder: &Path, schema: Schema, options: &BulkOptions) -> Result<Self> {
-        let documents = MemoryDocuments::new(folder.into(), schema.clone())?;
+        let folder = options.store.shared_files().lasting(folder)?;
+        let documents = MemoryDocuments::new(folder.clone(), schema.clone())?;
         Ok(Self {
-            folder: folder.into(),
+            folder,
             schema,
             options: options.clone(),
             held: Held::Memory(Box::new(documents)),

@@ -148,9 +148,10 @@ impl KeptDocuments {
                 folder, &schema, options,
             )?))
         } else {
+            let folder = options.shared_files().lasting(folder)?;
             Place::Memory(Box::new(DocumentsInMemory {
-                index: MemoryIndex::new(folder.into(), schema, options)?,
-                folder: folder.into(),
+                index: MemoryIndex::new(folder.clone(), schema, options)?,
+                folder,
                 options: options.clone(),
             }))
         };

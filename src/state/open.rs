@@ -59,7 +59,8 @@ pub(crate) fn create_in(
     options: &StoreOptions,
 ) -> Result<OpenStore> {
     options.validate()?;
-    let context = SharedContext::new(path.into(), schema, options.clone())?;
+    let lasting = options.shared_files().lasting(path)?;
+    let context = SharedContext::new(lasting, schema, options.clone())?;
     let file_options = FileOptions {
         final_path: Some(path.into()),
         ..options.file_options()
@@ -383,7 +384,8 @@ fn load_unguarded(
             .and_then(|weights| Ok(schema.with_weights(weights)?))
             .map_err(|error| Error::corrupt("table meta, row weights", error.to_string()))?;
     }
-    let context = SharedContext::new(path.into(), schema, options.clone())?;
+    let lasting = options.shared_files().lasting(path)?;
+    let context = SharedContext::new(lasting, schema, options.clone())?;
     let expected: (u64, u64) = header::decode_meta(header::SELF_TEST, &row(header::SELF_TEST)?)?;
     let found = self_test(&context)?;
     // Signatures that differ would be near no stored one, without any error.

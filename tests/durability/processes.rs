@@ -7,8 +7,8 @@ use std::process::{Command, Stdio};
 use crate::common::killing::prepare;
 use crate::common::killing::{command, store_of};
 use crate::common::small::{filled, schema, signature};
-use crate::common::{Place, check_clean, impatient, sealing_after};
-use resemblance::{Document, Error, Store};
+use crate::common::{Place, check_clean, impatient, sealing_after, stats};
+use resemblance::{Bounds, BulkOptions, Closed, Collection, Document, Error, KeptDocuments, Store};
 
 fn holds(path: &Path, documents: u64) {
     let snapshot = Store::open(path).unwrap().snapshot().unwrap();
@@ -80,12 +80,67 @@ fn other_process_in_a_child() {
     let opened = match std::env::var(PART).unwrap().as_str() {
         "opens" => impatient().open(path),
         "reads" => Store::open_read_only(path),
+        "moves" => return moves(),
         _ => return fills(&path),
     };
     match opened {
         Ok(_) => println!("child says opened"),
         Err(Error::Locked { .. }) => println!("child says locked"),
         Err(error) => println!("child says {error:?}"),
+    }
+}
+
+/// A process that changes its folder while files with relative names are open. In the new folder
+/// is another store of the same name.
+fn moves() {
+    let options = BulkOptions::new().memory_bytes(1);
+    let store = Store::create("store.rsm", schema()).unwrap();
+    let mut build = Store::bulk_build("built.rsm", schema(), &options).unwrap();
+    let mut collection = Collection::new(Path::new(""), schema(), &options).unwrap();
+    let mut kept = KeptDocuments::create(Path::new("."), schema(), &impatient()).unwrap();
+    kept.set_memory_bytes(1);
+    std::env::set_current_dir("later").unwrap();
+    for number in 0..50 {
+        let (key, signature) = (number.to_string(), signature(number));
+        store.insert(&key, &signature).unwrap();
+        build.insert(Document::new(&key), &signature).unwrap();
+        let document = Document::new(&key);
+        collection.insert(document, &signature).unwrap();
+        let document = Document::new(&key);
+        let novelty = kept.insert_if_new(document, &signature, Bounds::new(), None);
+        assert!(novelty.unwrap().is_new());
+    }
+    assert_eq!(collection.finish().unwrap().len(), 50);
+    build.finish().unwrap();
+    assert!(stats(&store).file_bytes > 0);
+    assert_eq!(store.close().unwrap(), Closed::File);
+    println!("child says moved");
+}
+
+#[test]
+fn relative_names_last_when_a_process_changes_its_folder() {
+    let place = Place::new();
+    let later = place.file("later");
+    std::fs::create_dir(&later).unwrap();
+    filled(&later.join("store.rsm"), 7);
+    let mut command = command(PROGRAM, &place.store());
+    command.env(PART, "moves").current_dir(place.file(""));
+    assert_eq!(said(command), "moved");
+    let names = |folder: &Path| {
+        let entries = std::fs::read_dir(folder).unwrap();
+        let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(names(&later), ["store.rsm"]);
+    assert_eq!(names(&place.file("")), ["built.rsm", "later", "store.rsm"]);
+    for (path, documents) in [
+        (place.store(), 50),
+        (place.file("built.rsm"), 50),
+        (later.join("store.rsm"), 7),
+    ] {
+        let snapshot = Store::open(path).unwrap().snapshot().unwrap();
+        assert_eq!(snapshot.len(), documents);
     }
 }
 

@@ -60,6 +60,11 @@ pub trait Files: fmt::Debug + Send + Sync {
     /// Returns the length of a file and its size on disk, in bytes.
     fn size_bytes(&self, path: &Path) -> Result<(u64, u64)>;
 
+    /// Returns the path by which the file is found even after the process has changed its folder.
+    fn lasting(&self, path: &Path) -> Result<PathBuf> {
+        Ok(path.into())
+    }
+
     /// Changes the mode of a file that only its owner may read to that of another file, or to that
     /// of new files.
     fn set_mode(&self, _path: &Path, _like: Option<&Path>) -> Result<()> {
@@ -266,10 +271,12 @@ impl OpenFile {
             Access::Create => EngineError::naming("creating", path, error),
             Access::Read | Access::Write => EngineError::opening(path, error),
         })?;
+        let name = options.final_path.as_deref().unwrap_or(path);
+        let locked_path = must_lock.then(|| options.files.lasting(name));
         Ok(Self {
             backend,
             second,
-            locked_path: must_lock.then(|| options.final_path.as_deref().unwrap_or(path).into()),
+            locked_path: locked_path.transpose()?,
             reader: None,
             wait: options.wait.max(MIN_HEADER_WAIT),
             turns_began: Mutex::new(None),
@@ -591,6 +598,13 @@ impl Files for Disk {
         Ok((metadata.len(), allocated))
     }
 
+    fn lasting(&self, path: &Path) -> Result<PathBuf> {
+        match path.as_os_str().is_empty() {
+            true => std::env::current_dir(),
+            false => std::path::absolute(path),
+        }
+    }
+
     fn set_mode(&self, path: &Path, like: Option<&Path>) -> Result<()> {
         if !cfg!(unix) {
             return Ok(());
@@ -681,6 +695,13 @@ impl Files for OneInMemory {
         Disk.size_bytes(path)
     }
 
+    fn lasting(&self, path: &Path) -> Result<PathBuf> {
+        match path == self.path {
+            true => Ok(path.into()),
+            false => Disk.lasting(path),
+        }
+    }
+
     fn set_mode(&self, path: &Path, like: Option<&Path>) -> Result<()> {
         Disk.set_mode(path, like.filter(|like| **like != self.path))
     }
@@ -749,6 +770,15 @@ impl FileSource {
             path,
             file: MemoryFile::default(),
         }))
+    }
+
+    /// Returns the path by which a file is found even after the process has changed its folder.
+    ///
+    /// # Errors
+    /// [`EngineError::Io`] if the current folder is unknown.
+    pub fn lasting(&self, path: &Path) -> std::result::Result<PathBuf, EngineError> {
+        let lasting = self.0.lasting(path);
+        lasting.map_err(|error| EngineError::io("looking for", path, error))
     }
 }
 

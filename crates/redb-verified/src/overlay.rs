@@ -49,7 +49,7 @@ pub fn overlay(
         }),
     };
     Ok(Arc::new(Overlay {
-        path: path.into(),
+        path: options.files.lasting(path)?,
         pages: Arc::new(pages),
         source: options.files.clone(),
     }))
@@ -67,7 +67,7 @@ impl Files for Overlay {
     fn open(&self, path: &Path, access: Access) -> Result<Box<dyn StorageBackend>> {
         match access {
             Access::Create => Err(ErrorKind::Unsupported.into()),
-            _ if path != self.path => Err(ErrorKind::NotFound.into()),
+            _ if self.source.0.lasting(path)? != self.path => Err(ErrorKind::NotFound.into()),
             _ => Ok(Box::new(OverlayFile(Arc::clone(&self.pages)))),
         }
     }
@@ -86,6 +86,10 @@ impl Files for Overlay {
 
     fn size_bytes(&self, path: &Path) -> Result<(u64, u64)> {
         self.source.0.size_bytes(path)
+    }
+
+    fn lasting(&self, path: &Path) -> Result<PathBuf> {
+        self.source.0.lasting(path)
     }
 
     fn are_current(&self) -> Result<bool> {

@@ -35,6 +35,8 @@ impl TemporaryFile {
         if files.0.are_shared() {
             remove_leftovers(folder);
         }
+        // If the current folder is unknown, `make` fails in a relative one.
+        let folder = files.0.lasting(folder).unwrap_or_else(|_| folder.into());
         let mut tries = 0;
         loop {
             let number = NEXT.fetch_add(1, Ordering::Relaxed);

@@ -123,8 +123,11 @@ impl FeatureSets {
     /// 64 MiB of memory.
     #[must_use]
     pub fn new(temp_dir: impl Into<PathBuf>) -> Self {
+        let given = temp_dir.into();
         Self {
-            temp_dir: temp_dir.into(),
+            // The program may change its folder before a file is needed. If the current folder is
+            // unknown, creating that file fails.
+            temp_dir: std::path::absolute(&given).unwrap_or(given),
             memory_bytes: DEFAULT_MEMORY_BYTES,
             held_bytes: 0,
             file: None,
