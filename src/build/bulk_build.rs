@@ -64,7 +64,7 @@ impl BuildCallbacks<'_> {
 /// let page = schema.sketcher().hashes([1, 2, 3])?;
 /// let mut build = Store::bulk_build(path, schema, &options)?;
 /// for key in ["a", "b", "a"] {
-///     build.insert(key.into(), &page)?;
+///     build.insert(key, &page)?;
 /// }
 /// let report = build.finish()?;
 /// assert_eq!((report.documents, report.duplicates, report.spills), (2, 1, 0));
@@ -102,7 +102,7 @@ pub struct BulkReport {
 /// let mut build = Store::bulk_build(&path, schema, &BulkOptions::new())?;
 /// assert!(build.is_empty());
 /// for (key, text) in [("a", "to be or not to be"), ("b", "that is the question")] {
-///     build.insert(key.into(), &sketcher.text(text)?)?;
+///     build.insert(key, &sketcher.text(text)?)?;
 /// }
 /// assert_eq!(build.len(), 2);
 /// build.finish()?; // now there is a store
@@ -177,8 +177,13 @@ impl<'w> BulkBuild<'w> {
     /// MiB, [`Error::SignatureMismatch`] for a signature that does not fit the schema; the build
     /// can continue without the document. [`Error::Io`] if, for example, a disk is full: the build
     /// cannot continue.
-    pub fn insert(&mut self, document: Document<'_>, signature: &Signature) -> Result<DocumentId> {
+    pub fn insert<'d>(
+        &mut self,
+        document: impl Into<Document<'d>>,
+        signature: &Signature,
+    ) -> Result<DocumentId> {
         self.check_usable()?;
+        let document = document.into();
         self.store.validate(&document, signature)?;
         let inserted = self.insert_valid(&document, signature);
         inserted.inspect_err(|error| self.failure = Some(error.to_string()))
@@ -295,8 +300,8 @@ impl<'w> BulkBuild<'w> {
     ///     left_out.push(id.get());
     ///     ControlFlow::Continue(())
     /// });
-    /// build.insert("a".into(), &page)?;
-    /// build.insert("a".into(), &page)?;
+    /// build.insert("a", &page)?;
+    /// build.insert("a", &page)?;
     /// build.finish()?;
     /// assert_eq!(left_out, [0]);
     /// # Ok::<(), resemblance::Error>(())

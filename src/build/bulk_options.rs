@@ -23,8 +23,8 @@ const MIN_MEMORY_BYTES: u64 = 1 << 20;
 /// # let page = schema.sketcher().hashes([1, 2, 3])?;
 /// let options = BulkOptions::new().duplicate_keys(DuplicateKeys::Refuse); // the default
 /// let mut build = Store::bulk_build(path, schema, &options)?;
-/// build.insert("a".into(), &page)?;
-/// build.insert("a".into(), &page)?;
+/// build.insert("a", &page)?;
+/// build.insert("a", &page)?;
 /// assert!(matches!(build.finish(), Err(Error::KeyTwice { .. })));
 /// # Ok::<(), resemblance::Error>(())
 /// ```

@@ -24,7 +24,7 @@ use resemblance_sketch::schema::Schema;
 /// # let options = BulkOptions::new();
 /// # let mut collection = Collection::new(&std::env::temp_dir(), schema.clone(), &options)?;
 /// # for key in ["a", "b", "c"] {
-/// #     collection.insert(key.into(), &sketcher.text("the same text under three keys")?)?;
+/// #     collection.insert(key, &sketcher.text("the same text under three keys")?)?;
 /// # }
 /// let collected = collection.finish()?;
 /// assert_eq!((collected.len(), collected.is_empty()), (3, false));

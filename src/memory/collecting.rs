@@ -27,7 +27,7 @@ use resemblance_sketch::sketch::Signature;
 /// let sketcher = schema.sketcher();
 /// let mut collection = Collection::new(&std::env::temp_dir(), schema, &BulkOptions::new())?;
 /// for key in ["a", "b", "c"] {
-///     collection.insert(key.into(), &sketcher.text("the same text under three keys")?)?;
+///     collection.insert(key, &sketcher.text("the same text under three keys")?)?;
 /// }
 /// assert_eq!((collection.len(), collection.is_empty()), (3, false));
 /// let collected = collection.finish()?;
@@ -93,7 +93,12 @@ impl<'w> Collection<'w> {
     /// MiB, [`Error::SignatureMismatch`] for a signature that does not fit the schema; the
     /// collection can continue without the document. [`Error::Io`] if, for example, a disk is full:
     /// it cannot continue.
-    pub fn insert(&mut self, document: Document<'_>, signature: &Signature) -> Result<DocumentId> {
+    pub fn insert<'d>(
+        &mut self,
+        document: impl Into<Document<'d>>,
+        signature: &Signature,
+    ) -> Result<DocumentId> {
+        let document = document.into();
         let id = match &mut self.held {
             Held::Memory(documents) => {
                 documents.validate(&document, signature)?;
@@ -188,8 +193,8 @@ impl<'w> Collection<'w> {
     ///     left_out.push(id.get());
     ///     ControlFlow::Continue(())
     /// });
-    /// collection.insert("a".into(), &page)?;
-    /// collection.insert("a".into(), &page)?;
+    /// collection.insert("a", &page)?;
+    /// collection.insert("a", &page)?;
     /// assert_eq!(collection.finish()?.len(), 1);
     /// assert_eq!(left_out, [1]);
     /// # Ok::<(), resemblance::Error>(())

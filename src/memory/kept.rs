@@ -322,9 +322,9 @@ impl KeptDocuments {
     ///
     /// The errors of [`Query::run`] and of
     /// [`WriteTransaction::insert`](crate::WriteTransaction::insert).
-    pub fn insert_if_new(
+    pub fn insert_if_new<'d>(
         &mut self,
-        document: Document<'_>,
+        document: impl Into<Document<'d>>,
         signature: &Signature,
         bounds: Bounds,
         verify: Option<&dyn Fn(DocumentId, f64) -> Result<Option<f64>>>,
@@ -345,7 +345,7 @@ impl KeptDocuments {
             found.beyond = beyond;
             return Ok(Novelty::NearDuplicate(found));
         }
-        let id = self.insert(document, signature)?;
+        let id = self.insert(document.into(), signature)?;
         Ok(Novelty::New {
             id,
             left_out: beyond,

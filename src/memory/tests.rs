@@ -204,7 +204,7 @@ fn memory_index_names_the_first_repeated_key() {
         Collection::new(folder.path(), schema.clone(), &BulkOptions::new()).unwrap();
     let signature = schema.sketcher().text("some text").unwrap();
     for key in ["a", "b", "c", "b", "a"] {
-        collection.insert(key.into(), &signature).unwrap();
+        collection.insert(key, &signature).unwrap();
     }
     match collection.finish().unwrap_err() {
         Error::KeyTwice { key, first, second } => {
@@ -224,12 +224,12 @@ fn memory_index_survives_bad_input_and_stops_on_request() {
     let options = BulkOptions::new().duplicate_keys(DuplicateKeys::KeepFirst);
     let mut collection = Collection::new(folder.path(), schema.clone(), &options).unwrap();
     let signature = schema.sketcher().text("some text").unwrap();
-    collection.insert("a".into(), &signature).unwrap();
+    collection.insert("a", &signature).unwrap();
     let long = "k".repeat(5_000);
-    assert!(collection.insert(long.as_str().into(), &signature).is_err());
+    assert!(collection.insert(long.as_str(), &signature).is_err());
     let other = Signature::from_minhash(vec![1, 2, 3]);
-    assert!(collection.insert("b".into(), &other).is_err());
-    collection.insert("a".into(), &signature).unwrap();
+    assert!(collection.insert("b", &other).is_err());
+    collection.insert("a", &signature).unwrap();
     assert_eq!(collection.len(), 2);
     let stopped = collection
         .on_duplicate(|_, _| ControlFlow::Break(()))

@@ -393,9 +393,9 @@ impl Deduplicator {
     /// assert!(!stream.decide(Document::without_key(), &page, bounds)?.is_new());
     /// # Ok::<(), resemblance::Error>(())
     /// ```
-    pub fn decide(
+    pub fn decide<'d>(
         &mut self,
-        document: Document<'_>,
+        document: impl Into<Document<'d>>,
         sketched: &SketchedText,
         bounds: Bounds,
     ) -> Result<Novelty> {
@@ -492,9 +492,7 @@ mod tests {
                 decided.extend(together.decide_many(part).unwrap());
             }
             let one_by_one = batch.iter().map(|(document, sketched)| {
-                alone
-                    .decide(document.into(), sketched, Bounds::new())
-                    .unwrap()
+                alone.decide(document, sketched, Bounds::new()).unwrap()
             });
             let one_by_one: Vec<_> = one_by_one.collect();
             for (a, b) in one_by_one.iter().zip(&decided) {
