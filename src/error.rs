@@ -355,7 +355,10 @@ impl Error {
             },
             Self::Io { action, source } => Self::Io {
                 action: action.clone(),
-                source: std::io::Error::new(source.kind(), source.to_string()),
+                source: match source.raw_os_error() {
+                    Some(code) => std::io::Error::from_raw_os_error(code),
+                    None => std::io::Error::new(source.kind(), source.to_string()),
+                },
             },
             Self::UnknownLayout { found } => Self::UnknownLayout {
                 found: found.clone(),
@@ -438,3 +441,26 @@ impl From<SketchError> for Error {
 /// # Ok::<(), resemblance::Error>(())
 /// ```
 pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repeated_error_keeps_the_code_of_the_system() {
+        let sources = [
+            std::io::Error::from_raw_os_error(28),
+            std::io::Error::other("not of the system"),
+        ];
+        for source in sources {
+            let (code, text) = (source.raw_os_error(), source.to_string());
+            let error = Error::io("writing", Path::new("s.rsm"), source);
+            let repeated = error.repeated();
+            assert_eq!(repeated.to_string(), error.to_string());
+            let Error::Io { source, .. } = repeated else {
+                panic!("another error: {repeated}");
+            };
+            assert_eq!((source.raw_os_error(), source.to_string()), (code, text));
+        }
+    }
+}
