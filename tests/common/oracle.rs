@@ -366,16 +366,16 @@ impl Model {
         let pairs = pairs.zip(b.minhash().unwrap_or_default());
         let kept = |signature, value: &u32| kept(&schema, signature, *value);
         let equal = pairs.filter(|(x, y)| kept(a, x) == kept(b, y));
-        let share = equal.count() as f64 / f64::from(schema.values());
+        let (equal, values) = (equal.count() as f64, f64::from(schema.values()));
         if let MinHashKind::Vector(_) = schema.kind() {
             // Charikar 2002; estimates of distances are not compared.
-            return (PI * (1.0 - share)).cos();
+            return (PI * ((values - equal) / values)).cos();
         }
         if bits == 32 {
-            return share;
+            return equal / values;
         }
-        let chance = 1.0 / f64::from(1_u32 << bits);
-        (share - chance) / (1.0 - chance)
+        let widths = f64::from(1_u32 << bits);
+        (equal * widths - values) / (values * (widths - 1.0))
     }
 
     /// The others that are filed, if this signature is.

@@ -104,6 +104,17 @@ impl AgreementCurve {
         }
     }
 
+    /// Returns the similarity that this number of equal values among `count` estimates.
+    pub(crate) fn estimate(self, equal: usize, count: usize) -> f64 {
+        let count = count.max(1);
+        match self {
+            // Rounded once less than `similarity`: two thirds estimate a cosine of 0.5, and meet that
+            // bound.
+            Self::Angle => (PI * (count.saturating_sub(equal) as f64 / count as f64)).cos(),
+            curve => curve.similarity(equal as f64 / count as f64),
+        }
+    }
+
     /// Returns the variance of the estimate from this number of independent values, to first
     /// order, for curves other than the identity.
     pub(crate) fn variance(self, similarity: f64, count: u16) -> f64 {
@@ -173,6 +184,16 @@ mod tests {
             }
             assert_eq!(curve.agreement(1.0), 1.0);
         }
+    }
+
+    #[test]
+    fn shares_of_the_decimal_cosines_estimate_them_or_more() {
+        let angle = AgreementCurve::Angle;
+        for third in 1..200 {
+            assert!(angle.estimate(2 * third, 3 * third) >= 0.5);
+            assert!(angle.estimate(third, 2 * third) >= 0.0);
+        }
+        assert_eq!((angle.estimate(7, 7), angle.estimate(0, 7)), (1.0, -1.0));
     }
 
     /// The integral of Datar et al., section 3.2, by Simpson's rule.

@@ -262,7 +262,7 @@ impl ValueLayout {
 fn unclamped(equal: usize, count: usize, bits: u8, curve: AgreementCurve) -> f64 {
     match curve {
         AgreementCurve::Identity if bits < 32 => b_bit::unclamped(equal, count, bits),
-        curve => curve.similarity(equal as f64 / count.max(1) as f64),
+        curve => curve.estimate(equal, count),
     }
 }
 

@@ -1,4 +1,5 @@
 use super::*;
+use crate::lanes::AgreementCurve;
 use crate::sketch::b_bit::{count_equal, cut, mix32, pack, unclamped, unpack, variance};
 
 const WIDTHS: [u8; 5] = [1, 2, 4, 8, 16];
@@ -80,4 +81,28 @@ fn estimates_of_cut_values_are_corrected_for_chance() {
     }
     assert!((variance(0.5, 64, 16) / (0.25 / 64.0) - 1.0).abs() < 1e-4);
     assert!((variance(0.5, 64, 1) / (0.25 / 64.0) - 3.0).abs() < 1e-12);
+}
+
+/// 19 of 20 values of one bit estimate 0.9: (0.95 - 0.5) / 0.5 was less.
+#[test]
+fn estimate_that_equals_a_decimal_bound_meets_it() {
+    for bits in WIDTHS {
+        let others = (1_u64 << bits) - 1;
+        for count in 1..=300_u64 {
+            let layout = ValueLayout::Packed {
+                count: count as u16,
+                bits,
+                is_mixed: true,
+                curve: AgreementCurve::Identity,
+            };
+            for thousandths in (50..=1_000).step_by(50) {
+                // The estimate is (equal (others + 1) - count) / (count others).
+                let bound = thousandths * count * others;
+                let is_met = |equal: &u64| 1_000 * equal * (others + 1) >= 1_000 * count + bound;
+                let least = (0..=count).find(is_met).unwrap();
+                let found = layout.min_agreement(thousandths as f64 / 1_000.0);
+                assert_eq!(found as u64, least, "{bits} bits, {count}, {thousandths}");
+            }
+        }
+    }
 }
