@@ -590,9 +590,9 @@ fn live(
         Ok(())
     };
     // Where documents without features are indexed, too, only a row shows which has none.
-    let flushed_below = match context.schema.empty_documents() {
-        EmptyDocuments::Distinct => view.flushed_below(),
-        EmptyDocuments::Alike => 0,
+    let flushed_below = match context.schema.empty_documents() == EmptyDocuments::Distinct {
+        true => view.flushed_below(),
+        false => 0,
     };
     let flushed = list.partition_point(|candidate| candidate.id < flushed_below);
     let (flushed, others) = list.split_at(flushed);

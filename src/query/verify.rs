@@ -101,11 +101,12 @@ pub(super) type Verify<'v> = dyn Fn(usize, DocumentId) -> ExactSimilarity + 'v;
 /// let texts = ["one text", "another text", "one text"]; // those of a batch
 /// let similarity = |index: usize, earlier| match earlier {
 ///     Earlier::OfBatch(other) => Some(f64::from(texts[index] == texts[other])),
-///     Earlier::Stored(_) => None, // the estimate decides
+///     _ => None, // the estimate decides
 /// };
 /// assert_eq!(similarity(2, Earlier::OfBatch(0)), Some(1.0));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum Earlier {
     /// The store held it before the batch.
     Stored(DocumentId),

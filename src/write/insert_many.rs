@@ -125,7 +125,7 @@ impl<'a> InsertMany<'a, Novelty> {
     /// let insert = transaction.insert_many(&batch).if_new().verify(|index, earlier| {
     ///     Ok(match earlier {
     ///         Earlier::OfBatch(other) => Some(f64::from(texts[index] == texts[other])),
-    ///         Earlier::Stored(_) => None, // its text is not available
+    ///         _ => None, // its text is not available
     ///     })
     /// });
     /// let found = insert.run()?;

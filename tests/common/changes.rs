@@ -149,6 +149,7 @@ pub(crate) fn insert_many_if_new(
             let id = match earlier {
                 Earlier::Stored(id) => id.get(),
                 Earlier::OfBatch(other) => id_of[&other],
+                _ => panic!("{earlier:?}"),
             };
             assert_eq!(id >= first_id, matches!(earlier, Earlier::OfBatch(_)));
             Ok(reported(index as u64, id))

@@ -3,10 +3,10 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use resemblance::exact::jaccard_from;
-use resemblance::invariant::at;
+use resemblance::invariant::{at, bug};
 use resemblance::search::Earlier;
 use resemblance::{
-    Document, Join, Novelty, Result, Signature, Sketcher, Snapshot, WriteTransaction,
+    Document, Error, Join, Novelty, Result, Signature, Sketcher, Snapshot, WriteTransaction,
 };
 use resemblance_sketch::sketch::is_present;
 
@@ -234,6 +234,7 @@ impl FeatureSets {
                 let overlap = match earlier {
                     Earlier::Stored(id) => stored.overlap_with(own, id)?,
                     Earlier::OfBatch(other) => Some(SetOverlap::of(own, features_at(other)?)),
+                    _ => return Err(of_neither(earlier)),
                 };
                 let rejected = overlap.filter(|overlap| overlap.similarity() < bound);
                 below
@@ -245,6 +246,7 @@ impl FeatureSets {
             match earlier {
                 Earlier::Stored(id) => stored.similarity_to_from(floor, own, id),
                 Earlier::OfBatch(other) => Ok(Some(jaccard_from(floor, own, features_at(other)?))),
+                _ => Err(of_neither(earlier)),
             }
         })?;
         for (novelty, (_, sketched)) in novelties.iter().zip(documents) {
@@ -260,6 +262,7 @@ impl FeatureSets {
                 let candidate = match earlier {
                     Earlier::Stored(id) => id,
                     Earlier::OfBatch(other) => at(&novelties, other)?.id(),
+                    _ => return Err(of_neither(earlier)),
                 };
                 rejected
                     .found
@@ -274,6 +277,10 @@ impl FeatureSets {
 /// Returns the similarity of a document of the batch to an earlier one, or some number below the
 /// floor if it is below.
 type VerifyEarlier<'a> = dyn Fn(usize, Earlier, f64) -> Result<Option<f64>> + Sync + 'a;
+
+fn of_neither(earlier: Earlier) -> Error {
+    bug(format!("{earlier:?} is neither stored nor of the batch"))
+}
 
 /// Returns the documents of a batch with their signatures only.
 pub(crate) fn signatures_of<'d>(

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 /// assert!((curve.similarity(2.0 / 3.0) - 0.5).abs() < 1e-12);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[non_exhaustive]
 pub enum AgreementCurve {
     /// MinHash: two documents agree with the probability of their similarity (Broder 1997).
     Identity,

@@ -7,6 +7,7 @@ use crate::sketch::KEPT_HASH_BITS;
 
 /// A part of the recipe in which two schemas differ.
 #[derive(Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RecipeDifference {
     /// The name of the part.
     pub part: &'static str,

@@ -160,6 +160,7 @@ pub struct MinHashRecipe {
 /// assert_eq!(EmptyDocuments::default(), EmptyDocuments::Distinct);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[non_exhaustive]
 pub enum EmptyDocuments {
     /// Never. Two documents about which nothing is known are not duplicates, just as two empty
     /// pages are not the same page.
