@@ -274,10 +274,11 @@ pub enum Error {
         /// The maximum number of bytes of waiting changes.
         waiting_bytes: usize,
     },
-    /// An earlier failure closed this handle for writing, or for everything. Open the store again.
-    #[error("the store must be opened again: {reason}")]
+    /// An earlier failure closed this handle for writing or for everything, or ended a transaction or
+    /// a build. Open the store again, or begin again.
+    #[error("{reason}")]
     Closed {
-        /// The earlier failure.
+        /// The earlier failure, and what to do.
         reason: String,
     },
     /// The operating system refused an operation on a file.
@@ -310,7 +311,9 @@ impl From<EngineError> for Error {
             EngineError::Forked => Self::Forked,
             EngineError::NeedsRecovery { path } => Self::NeedsRecovery { path },
             EngineError::ReadOnly => Self::ReadOnly,
-            EngineError::Closed { reason } => Self::Closed { reason },
+            closed @ EngineError::Closed { .. } => Self::Closed {
+                reason: closed.to_string(),
+            },
             EngineError::Io { action, source } => Self::Io { action, source },
             EngineError::Storage(source) => Self::Storage(source),
             other => Self::Storage(Box::new(other)),

@@ -95,7 +95,9 @@ fn wrong_verification_does_not_damage_the_store() {
     let insertion = transaction.insert_many(&batch).if_new();
     let refused = insertion.verify(|_, _| Err(Error::ReadOnly)).run();
     assert!(matches!(refused, Err(Error::ReadOnly)));
-    assert!(transaction.commit().is_err(), "it can only be rolled back");
+    let plain =
+        "the transaction failed and can only be rolled back: a closure of the caller has failed";
+    assert_eq!(transaction.commit().unwrap_err().to_string(), plain);
     let mut transaction = store.begin_write().unwrap();
     let panicking = || {
         let insertion = transaction.insert_many(&batch).if_new();
@@ -103,7 +105,7 @@ fn wrong_verification_does_not_damage_the_store() {
     };
     let panic = catch_unwind(AssertUnwindSafe(panicking)).unwrap_err();
     assert_eq!(panic.downcast_ref(), Some(&"mine"));
-    drop(transaction);
+    assert_eq!(transaction.commit().unwrap_err().to_string(), plain);
     // A zero of either sign is one.
     let zero = |_| Ok(Some(-0.0));
     let all = Bounds::new().min_similarity(0.0).accept_lower_recall();

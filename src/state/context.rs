@@ -387,7 +387,7 @@ pub(crate) struct Health {
 fn check(reason: &Mutex<Option<String>>) -> Result<()> {
     match reason.lock().ignore_poison().as_ref() {
         Some(reason) => Err(Error::Closed {
-            reason: reason.clone(),
+            reason: format!("the store must be opened again: {reason}"),
         }),
         None => Ok(()),
     }
