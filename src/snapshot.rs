@@ -253,8 +253,8 @@ impl Snapshot {
     }
 
     /// Begins a search for the `n` documents that are nearest to a signature, however far they are.
-    /// [`Nearest::run`] returns `n` documents if the store has that many. [`Nearest`] describes the
-    /// search.
+    /// [`Nearest::run`] returns `n` documents if the store has that many with features. [`Nearest`]
+    /// describes the search.
     ///
     /// ```
     /// # use resemblance::{MinHash, Schema, Store, Text};

@@ -38,6 +38,10 @@ const DEFAULT_MIN_RECALL: f64 = 0.9;
 /// 3. a [scan](crate::search::Scope::Scan) of all signatures, which finds the `n` nearest by their
 ///    signatures; in an [exact](crate::SchemaBuilder::exact) store, by their sets.
 ///
+/// Documents without features have no distance from others: they are not returned. For a signature
+/// without features nothing is returned or, if the schema makes such documents
+/// [alike](crate::schema::EmptyDocuments::Alike), these alone.
+///
 /// Estimates decide unless the store is exact or you [verify](Self::verify): a document that is truly
 /// nearer may have a lower estimate. [`Matches::certainty`] states what is certain.
 ///

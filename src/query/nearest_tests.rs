@@ -8,7 +8,7 @@ use crate::store::Store;
 use crate::testing::{Random, append, kinds, signature, signatures, store, store_of};
 use crate::types::{Document, DocumentId, Match, Matches, Scope};
 use resemblance_sketch::schema::{MinHash, Schema, SimHash};
-use resemblance_sketch::sketch::Signature;
+use resemblance_sketch::sketch::{EmptyDocuments, Signature};
 
 /// Documents in runs and in memory, some of them deleted from either.
 fn filled(schema: &Schema, random: &mut Random) -> Store {
@@ -357,6 +357,46 @@ fn nearest_refuses_impossible_parameters() {
     assert!(snapshot.nearest(&other, 3).run().is_err());
     let empty = nearest().run().unwrap();
     assert!(empty.is_empty() && empty.recall() == Some(1.0));
+}
+
+/// Documents without features do not count among the nearest, and their own nearest are those like
+/// them, if the schema makes them alike.
+#[test]
+fn documents_without_features_are_nearest_only_to_each_other() {
+    for empty in [EmptyDocuments::Distinct, EmptyDocuments::Alike] {
+        for (kind, is_exact) in [(0, false), (0, true), (1, false), (2, false)] {
+            let builder = Schema::builder().empty_documents(empty);
+            let (minhash, simhash) = (MinHash::new(64), SimHash::bits64());
+            let builder = match kind {
+                0 => builder.minhash(minhash),
+                1 => builder.minhash(MinHash::bottom_k(64)),
+                _ => builder.minhash(minhash).simhash(simhash),
+            };
+            let schema = match is_exact {
+                true => builder.exact().build().unwrap(),
+                false => builder.build().unwrap(),
+            };
+            let sketcher = schema.sketcher();
+            let features = |features: &[&str]| sketcher.features(features).unwrap();
+            let (none, one, other) = (features(&[]), features(&["a", "b"]), features(&["c"]));
+            let pages = [&none, &one, &none, &other].map(Clone::clone);
+            let store = store_of(&schema, 1, pages);
+            let snapshot = store.snapshot().unwrap();
+            for by in families(&schema) {
+                let ids = |asked: &Signature| {
+                    let nearest = snapshot.nearest(asked, 4).by(by).run().unwrap();
+                    assert_eq!(nearest.recall(), Some(1.0));
+                    let ids = nearest.iter().map(|found| found.id().get());
+                    ids.collect::<Vec<_>>()
+                };
+                let alike: &[u64] = match empty {
+                    EmptyDocuments::Alike => &[0, 2],
+                    _ => &[],
+                };
+                assert_eq!((ids(&none), ids(&one)), (alike.to_vec(), vec![1, 3]));
+            }
+        }
+    }
 }
 
 /// The answer of a search without a scan states what it may miss.
