@@ -337,35 +337,8 @@ pub(crate) fn decode_body<'a>(
         false => (None, rest),
     };
     let signature = row.to_signature(recipe).with_set(set);
-    let kept = signature.bottom_k().into_iter();
-    let mut hashes = kept.flat_map(|hashes| hashes.windows(2));
-    let shingles = signature.placed_shingles().into_iter();
-    let mut placed = shingles.flat_map(|placed| placed.windows(2));
-    let is_ours = rest.is_empty()
-        && hashes.all(|pair| pair.first() < pair.last())
-        && placed.all(|pair| pair.first().map(|it| it.0) < pair.last().map(|it| it.0))
-        && encode_body(&row.head, &signature, shape).is_ok_and(|body| body == bytes);
+    let is_ours = rest.is_empty() && row.is_encoded_as(&signature, bytes);
     is_ours.then_some((row.head, signature))
-}
-
-/// Checks that a row is encoded as a writer encodes its document. Readers accept more, but no other
-/// store would import it.
-///
-/// # Errors
-/// [`Error::Corrupt`] for a row that is encoded in another way.
-pub(crate) fn check_encoding(
-    id: u64,
-    bytes: &[u8],
-    shape: &Shape,
-    recipe: RecipeMark,
-) -> Result<()> {
-    let body = checksum::open(DOCUMENTS, &id.to_be_bytes(), bytes)?;
-    let decoded = decode_body(body, shape, recipe);
-    let key = decoded.map(|(head, _)| head.key.map_or(0, <[u8]>::len));
-    match key.is_some_and(|length| length <= KEY_LIMIT_BYTES) {
-        true => Ok(()),
-        false => Err(row_error(DOCUMENTS, id, body)),
-    }
 }
 
 /// A row of `documents`, read in place: a probe compares hundreds and keeps few.
@@ -386,6 +359,37 @@ impl<'a> DocumentRow<'a> {
     pub(crate) fn decode(id: u64, bytes: &'a [u8], shape: &Shape) -> Result<Self> {
         let bytes = checksum::open(DOCUMENTS, &id.to_be_bytes(), bytes)?;
         Self::fields(bytes, shape).ok_or_else(|| row_error(DOCUMENTS, id, bytes))
+    }
+
+    /// Checks that a row is encoded as a writer encodes its document. Readers accept more, but no
+    /// other store would import it. `bytes` and `signature` are those of the row.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] for a row that is encoded in another way.
+    pub(crate) fn check_encoding(
+        &self,
+        id: u64,
+        bytes: &[u8],
+        signature: &Signature,
+    ) -> Result<()> {
+        let parts = bytes.split_last_chunk::<{ checksum::CHECKSUM_BYTES }>();
+        let (body, _) = parts.or_bug("the checksum of a row that was verified")?;
+        let key_bytes = self.head.key.map_or(0, <[u8]>::len);
+        match key_bytes <= KEY_LIMIT_BYTES && self.is_encoded_as(signature, body) {
+            true => Ok(()),
+            false => Err(row_error(DOCUMENTS, id, body)),
+        }
+    }
+
+    /// Returns true if this release encodes the row, with its signature, as this body.
+    fn is_encoded_as(&self, signature: &Signature, body: &[u8]) -> bool {
+        let kept = signature.bottom_k().into_iter();
+        let mut hashes = kept.flat_map(|hashes| hashes.windows(2));
+        let shingles = signature.placed_shingles().into_iter();
+        let mut placed = shingles.flat_map(|placed| placed.windows(2));
+        hashes.all(|pair| pair.first() < pair.last())
+            && placed.all(|pair| pair.first().map(|it| it.0) < pair.last().map(|it| it.0))
+            && encode_body(&self.head, signature, &self.shape).is_ok_and(|written| written == body)
     }
 
     /// Decodes a row that never left memory, without verifying its checksum.

@@ -31,9 +31,9 @@ pub(crate) use cluster_rows::{
 pub(crate) use deleted_chunk::DEAD;
 pub(crate) use deleted_chunk::{CHUNK_DOCUMENTS, DeletedChunk, TombstoneChanges};
 pub(crate) use document_row::{
-    DOCUMENTS, DocumentRow, PAYLOADS, RowHead, SETS, Shape, check_encoding, check_packed,
-    decode_body, decode_payload, decode_set, decode_set_body, encode_document, encode_payload,
-    encode_set, encode_signature, no_row, open_set, set_count,
+    DOCUMENTS, DocumentRow, PAYLOADS, RowHead, SETS, Shape, check_packed, decode_body,
+    decode_payload, decode_set, decode_set_body, encode_document, encode_payload, encode_set,
+    encode_signature, no_row, open_set, set_count,
 };
 pub(crate) use document_stream::{StreamDocument, StreamHeader, StreamReader, StreamWriter};
 #[cfg(any(test, fuzzing))]

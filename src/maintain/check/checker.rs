@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::format::header::{TOMBSTONE_CHANGES, decode_meta};
 use crate::format::{
     ChunkSets, DocumentRow, EqualChunk, LaneSummary, Posting, RunDescriptor, TombstoneChanges,
-    check_encoding, decode_payload, decode_set,
+    decode_payload, decode_set,
 };
 use crate::index::{ChunkIter, read_lane};
 use crate::maintain::check::filters::{FilterCheck, check_pieces};
@@ -300,12 +300,12 @@ impl<'a, 'w> Check<'a, 'w> {
         Ok(())
     }
 
-    fn row(&mut self, id: u64, document: &[u8], payload: Option<&[u8]>) -> Result<()> {
+    fn row(&mut self, id: u64, bytes: &[u8], payload: Option<&[u8]>) -> Result<()> {
         let context = self.snapshot.context();
         let committed = &self.snapshot.inner.version;
-        let bytes = document;
         let document = DocumentRow::decode(id, bytes, context.shape())?;
-        let encoding = check_encoding(id, bytes, context.shape(), context.recipe);
+        let signature = document.to_signature(context.recipe);
+        let encoding = document.check_encoding(id, bytes, &signature);
         self.report.note(2, encoding)?;
         match payload {
             Some(_) if !document.head.has_payload => self.orphan(id),
@@ -321,7 +321,6 @@ impl<'a, 'w> Check<'a, 'w> {
             self.removed.insert(id);
             return Ok(());
         }
-        let signature = document.to_signature(context.recipe);
         if id >= committed.state.next_id {
             let place = format!("table documents, document {id}");
             let detail = format!("found it, expected ids below {}", committed.state.next_id);
