@@ -172,7 +172,7 @@ fn sample(
         let pairs = pairs_of(documents as f64);
         let (mut candidates, mut near) = (pairs, pairs);
         if is_table {
-            near = near_by_code(settings, &bucket);
+            near = near_by_code(settings, &bucket)?;
         } else if documents >= LARGE_BUCKET && signatures > 0 {
             let (different, share) = measure_bucket(&**source, settings, &bucket)?;
             candidates = pairs_of(documents as f64 * different);
@@ -228,12 +228,12 @@ fn measure_bucket(
 }
 
 /// Pairs of a table's bucket within the distance; of a large one from some of its codes.
-fn near_by_code(settings: &Settings, bucket: &[Posting]) -> f64 {
+fn near_by_code(settings: &Settings, bucket: &[Posting]) -> Result<f64> {
     const MOST_CODES: usize = 1 << 10;
     let sampled = bucket.iter().take(MOST_CODES);
     let codes: Vec<u64> = sampled.map(|posting| posting.code).collect();
-    // A table is read where there is a bound on the distance.
-    let distance = settings.bounds.max_distance.unwrap_or(0);
+    let distance = settings.bounds.max_distance;
+    let distance = distance.or_bug("a bound on the distance, for which tables are read")?;
     let mut near = 0.0;
     for (later, code) in codes.iter().enumerate() {
         let (earlier, _) = codes.split_at(later);
@@ -241,7 +241,7 @@ fn near_by_code(settings: &Settings, bucket: &[Posting]) -> f64 {
     }
     // Pairs grow with the square of the documents.
     let share = bucket.len() as f64 / codes.len().max(1) as f64;
-    near * share * share
+    Ok(near * share * share)
 }
 
 #[cfg(test)]

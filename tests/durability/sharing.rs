@@ -483,18 +483,21 @@ fn second_writer_waits_and_then_names_the_first() {
 
 #[test]
 fn a_locked_store_is_named_as_it_was_created() {
-    let place = Place::new();
-    let path = place.store();
-    let options = options().shared_writers(true).wait(Duration::ZERO);
-    let store = options.clone().create(&path, schema()).unwrap();
-    let other = options.open(&path).unwrap();
-    let turn = other.begin_write().unwrap();
-    let Err(Error::Locked { path: locked, .. }) = store.begin_write() else {
-        panic!("two handles have the turn");
-    };
-    assert_eq!(locked, path);
-    drop(turn);
-    store.insert("a", &signature(1)).unwrap();
+    let shared = options().shared_writers(true).wait(Duration::ZERO);
+    // Without need of locks, they are still used where there are any.
+    for options in [shared.clone(), shared.without_lock()] {
+        let place = Place::new();
+        let path = place.store();
+        let store = options.clone().create(&path, schema()).unwrap();
+        let other = options.open(&path).unwrap();
+        let turn = other.begin_write().unwrap();
+        let Err(Error::Locked { path: locked, .. }) = store.begin_write() else {
+            panic!("two handles have the turn");
+        };
+        assert_eq!(locked, path);
+        drop(turn);
+        store.insert("a", &signature(1)).unwrap();
+    }
 }
 
 /// Each call of a group once waited for all calls before it as well, and closing waited for a turn.

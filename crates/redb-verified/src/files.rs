@@ -210,8 +210,10 @@ pub(crate) struct OpenFile {
     backend: Box<dyn StorageBackend>,
     /// A second handle of the file, to read it without the engine.
     second: Option<File>,
-    /// The name of the file, if it must be locked.
-    locked_path: Option<PathBuf>,
+    /// The name of the file, for errors.
+    path: PathBuf,
+    /// True if the file must not be used without locks.
+    must_lock: bool,
     /// The process that holds the lock for reading. It releases the lock when it drops the file.
     reader: Option<HomeProcess>,
     /// How long to wait for a lock that another process holds only briefly.
@@ -272,11 +274,11 @@ impl OpenFile {
             Access::Read | Access::Write => EngineError::opening(path, error),
         })?;
         let name = options.final_path.as_deref().unwrap_or(path);
-        let locked_path = must_lock.then(|| options.files.lasting(name));
         Ok(Self {
             backend,
             second,
-            locked_path: locked_path.transpose()?,
+            path: options.files.lasting(name)?,
+            must_lock,
             reader: None,
             wait: options.wait.max(MIN_HEADER_WAIT),
             turns_began: Mutex::new(None),
@@ -437,10 +439,12 @@ impl OpenFile {
                 None => return Ok(()),
             }
         }
-        let path = self.locked_path.clone().unwrap_or_default();
-        let locked = EngineError::locked(&path);
-        let named = find_holder(&path).map(|holder| EngineError::Locked { path, holder });
-        Err(BackendError::Io(named.unwrap_or(locked).for_redb()))
+        let path = self.path.clone();
+        let locked = match find_holder(&path) {
+            Some(holder) => EngineError::Locked { path, holder },
+            None => EngineError::locked(&path),
+        };
+        Err(BackendError::Io(locked.for_redb()))
     }
 
     /// Fails without a lock of the whole file, which is the last one that redb requests.
@@ -453,12 +457,13 @@ impl OpenFile {
         let locked = answer(try_lock);
         let is_whole =
             end == Bound::Unbounded && matches!(start, Bound::Unbounded | Bound::Included(0));
-        match (locked, &self.locked_path) {
-            (Err(BackendError::Unsupported), Some(path)) if is_whole => {
-                let refused = EngineError::LocksUnsupported { path: path.clone() };
+        match locked {
+            Err(BackendError::Unsupported) if is_whole && self.must_lock => {
+                let path = self.path.clone();
+                let refused = EngineError::LocksUnsupported { path };
                 Err(BackendError::Io(refused.for_redb()))
             }
-            (locked, _) => locked,
+            locked => locked,
         }
     }
 }
@@ -495,7 +500,8 @@ impl<B: StorageBackend> From<B> for OpenFile {
         Self {
             backend: Box::new(backend),
             second: None,
-            locked_path: None,
+            path: PathBuf::from(":memory:"),
+            must_lock: false,
             reader: None,
             wait: MIN_HEADER_WAIT,
             turns_began: Mutex::new(None),
