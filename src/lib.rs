@@ -157,7 +157,7 @@ pub use resemblance_sketch::{
 pub use snapshot::Snapshot;
 pub use store::Store;
 #[doc(hidden)]
-pub use threads::in_shares;
+pub use threads::{in_shares, take_behind};
 #[doc(hidden)]
 pub use types::Watch;
 pub use types::{

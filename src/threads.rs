@@ -99,7 +99,7 @@ pub(crate) fn make_ahead<T: Send>(
 ///
 /// # Errors
 /// Returns the first error of `take`, or that of `make`, and [`Error::Io`] if the system cannot start another thread.
-pub(crate) fn take_behind<T: Send, R>(
+pub fn take_behind<T: Send, R>(
     name: &str,
     make: impl FnOnce(&mut dyn FnMut(T) -> Result<()>) -> Result<R>,
     mut take: impl FnMut(T) -> Result<()> + Send,

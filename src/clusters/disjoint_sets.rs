@@ -1,6 +1,9 @@
 //! Disjoint sets of ids.
 
 use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
+
+use crate::index::Mixer;
 
 /// Ids that are given memory together: those around an id that was joined.
 const PAGE_IDS: u64 = 256;
@@ -13,7 +16,7 @@ const PAGE_IDS: u64 = 256;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DisjointSets {
     /// The parents of the ids of each stretch, by its number. An id that is in none is its own.
-    pages: HashMap<u64, Box<[u64]>>,
+    pages: HashMap<u64, Box<[u64]>, BuildHasherDefault<Mixer>>,
 }
 
 impl DisjointSets {

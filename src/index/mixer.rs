@@ -4,9 +4,9 @@ use std::hash::Hasher;
 
 use resemblance_sketch::sketch::mix64;
 
-/// Hashes a run and a lane: mixes their numbers.
+/// Hashes numbers that nobody else chooses, such as those of a run and a lane: mixes them.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Mixer(u64);
+pub(crate) struct Mixer(u64);
 
 impl Hasher for Mixer {
     fn finish(&self) -> u64 {

@@ -36,6 +36,7 @@ pub(crate) use lane_probe::{FirstBlock, probe_lane_while};
 pub(crate) use lane_writer::{PackedLane, write_lane};
 pub(crate) use memtable::{Memtable, TOMBSTONE_LANE};
 pub(crate) use merge::{LaneMerge, MergeBudget, MergePlan, Pace, RunShape, plan, whole_level};
+pub(crate) use mixer::Mixer;
 pub(crate) use page_places::RunRow;
 pub(crate) use radix::sort_by_number;
 pub(crate) use run::{LaneRef, ProbeCost, RunBlocks, RunTables};

@@ -1,6 +1,6 @@
 //! How many pairs a join is expected to have missed, from the pairs that it found.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use crate::clusters::DisjointSets;
 use resemblance_sketch::schema::MinHashSchema;
@@ -13,26 +13,48 @@ const DEVIATIONS: f64 = 1.96;
 #[derive(Clone, Debug, Default)]
 pub struct FamilySums {
     families: DisjointSets,
-    /// By the later document of each pair.
-    sums: BTreeMap<u64, f64>,
+    /// The later document of each pair with the value of the pair. By document and not by family, because the root of
+    /// a family changes whenever two families join.
+    values: Vec<(u64, f64)>,
+    /// The values before this place are sums, one for each document, ascending.
+    summed: usize,
+}
+
+/// Minimum number of values to add up at a time.
+const MIN_VALUES: usize = if cfg!(test) { 8 } else { 1 << 16 };
+
+/// Adds up the values of each document, in the order in which they were added, and returns the sums by document.
+fn sum_by_document(mut values: Vec<(u64, f64)>) -> Vec<(u64, f64)> {
+    values.sort_by_key(|(document, _)| *document);
+    values.dedup_by(|later, sum| {
+        let is_same = later.0 == sum.0;
+        if is_same {
+            sum.1 += later.1;
+        }
+        is_same
+    });
+    values
 }
 
 impl FamilySums {
     /// Adds to the sum of the family that the pair connects.
     pub fn add(&mut self, a: u64, b: u64, value: f64) {
         self.families.join(a, b);
-        // By document, because the root of a family changes whenever two families join.
-        *self.sums.entry(b).or_insert(0.0) += value;
+        self.values.push((b, value));
+        // Memory is in proportion to the documents, not to the pairs.
+        if self.values.len() >= 2 * self.summed + MIN_VALUES {
+            self.values = sum_by_document(std::mem::take(&mut self.values));
+            self.summed = self.values.len();
+        }
     }
 
     /// Returns the sum of each family.
     pub fn totals(&self) -> Vec<f64> {
         let mut families = self.families.clone();
-        let mut totals = BTreeMap::new();
-        for (document, sum) in &self.sums {
-            *totals.entry(families.root(*document)).or_insert(0.0) += sum;
-        }
-        totals.into_values().collect()
+        let sums = sum_by_document(self.values.clone()).into_iter();
+        let by_family = sums.map(|(document, sum)| (families.root(document), sum));
+        let totals = sum_by_document(by_family.collect()).into_iter();
+        totals.map(|(_, total)| total).collect()
     }
 
     /// Returns the greatest standard deviation of the sum of variables with these standard
@@ -113,5 +135,30 @@ impl MissedPairs {
     pub fn interval(&self) -> (f64, f64) {
         let half = DEVIATIONS * self.deviations.deviation();
         ((self.expected - half).max(0.0), self.expected + half)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn family_sums_are_those_of_connected_documents() {
+        let (mut sums, mut pairs) = (FamilySums::default(), Vec::new());
+        for number in 0..500_u64 {
+            // Ten chains of documents, each pair several times and in no order.
+            let (family, link) = (number % 10, number * 7 % 13);
+            let a = family * 100 + link;
+            sums.add(a, a + 1, number as f64);
+            pairs.push((family, number as f64));
+            assert!(sums.values.len() <= 2 * 130 + MIN_VALUES);
+        }
+        let mut expected = BTreeMap::new();
+        for (family, value) in pairs {
+            *expected.entry(family).or_insert(0.0) += value;
+        }
+        assert_eq!(sums.totals(), expected.into_values().collect::<Vec<f64>>());
     }
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use resemblance::search::{Certainty, LeftOut};
-use resemblance::{MissedPairs, Pairs};
+use resemblance::{MissedPairs, Pair, Pairs, take_behind};
 use resemblance_corpus::verification::verify_exact;
 
 use crate::failure::{Outcome, Result};
@@ -118,25 +118,42 @@ struct FoundPairs {
     missed: Option<MissedPairs>,
 }
 
+/// The number of pairs that are sorted at a time, while the next ones are found.
+const SENT_PAIRS: usize = 1 << 12;
+
 fn sorted_pairs(
     mut pairs: Pairs,
     mut sorter: PairSorter,
     mut missed: Option<MissedPairs>,
     joining: &JoinProgress,
 ) -> Result<FoundPairs> {
-    while let Some(pair) = pairs.next() {
-        let pair = pair?;
-        joining.add_pair(pairs.lanes_read());
-        if let Some((missed, similarity)) = missed.as_mut().zip(pair.similarity) {
-            missed.add(pair.a.get(), pair.b.get(), similarity);
+    let find = |send: &mut dyn FnMut(Vec<Pair>) -> resemblance::Result<()>| {
+        let mut found = Vec::with_capacity(SENT_PAIRS);
+        while let Some(pair) = pairs.next() {
+            joining.add_pair(pairs.lanes_read());
+            found.push(pair?);
+            if found.len() == SENT_PAIRS {
+                send(std::mem::replace(
+                    &mut found,
+                    Vec::with_capacity(SENT_PAIRS),
+                ))?;
+            }
         }
-        sorter.push(UnsortedPair {
-            a: pair.a,
-            b: pair.b,
-            similarity: pair.similarity,
-            distance: pair.distance,
-        })?;
-    }
+        send(found)
+    };
+    take_behind("sort", find, |found| {
+        found.into_iter().try_for_each(|pair| {
+            if let Some((missed, similarity)) = missed.as_mut().zip(pair.similarity) {
+                missed.add(pair.a.get(), pair.b.get(), similarity);
+            }
+            sorter.push(UnsortedPair {
+                a: pair.a,
+                b: pair.b,
+                similarity: pair.similarity,
+                distance: pair.distance,
+            })
+        })
+    })?;
     Ok(FoundPairs {
         rows: sorter.finish()?,
         left_out: pairs.left_out(),
