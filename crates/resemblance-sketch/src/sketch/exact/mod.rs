@@ -11,6 +11,7 @@ mod classical;
 mod exact_set;
 mod fingerprints;
 mod sets;
+mod shared;
 mod spans;
 mod whole_texts;
 
@@ -20,11 +21,12 @@ pub(crate) use exact_set::SetHash;
 pub use fingerprints::{
     angle, fingerprints_within, hamming, jaccard_of_bits, same_bit_probability, sensitivity,
 };
+pub use sets::jaccard_from;
 pub use sets::{
     FeatureSet, WeightedSet, containment, cosine, dice, jaccard, jaccard_of_sorted, overlap,
     probability_jaccard, weighted_cosine, weighted_jaccard,
 };
-pub use sets::{jaccard_from, shared_from};
+pub use shared::shared_from;
 pub use spans::{
     SharedPassage, SharedSpans, longest_shared_passage, shared_spans, span_of_shingles,
 };

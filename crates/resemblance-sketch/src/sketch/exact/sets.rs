@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 
+use super::shared::shared_from;
 use crate::error::{Result, SketchError};
 use crate::sketch::simhash::add_up_equal;
 
@@ -91,13 +92,6 @@ pub fn jaccard_of_sorted<T: Ord>(a: &[T], b: &[T]) -> f64 {
 /// The maximum amount by which rounding lowers a bound on a number of features.
 const ROUNDING: f64 = 1e-6;
 
-/// The number of features that vector registers compare at once.
-const STRIDE: usize = 4;
-
-fn chunk_at(hashes: &[u64], start: usize) -> Option<&[u64; STRIDE]> {
-    hashes.get(start..)?.first_chunk()
-}
-
 /// Like [`jaccard_of_sorted`], but stops early when the similarity is certain to be below `floor`.
 /// It then returns some number below `floor`.
 pub fn jaccard_from(floor: f64, a: &[u64], b: &[u64]) -> f64 {
@@ -106,46 +100,6 @@ pub fn jaccard_from(floor: f64, a: &[u64], b: &[u64]) -> f64 {
     let needed = (floor / (1.0 + floor) * total as f64 - ROUNDING).ceil() as usize;
     let shared = shared_from(needed, a, b);
     ratio(shared as f64, (total - shared) as f64)
-}
-
-/// Returns the number of values that two slices have in common. The slices are ascending and
-/// without repeats. The function stops early when the number is certain to be below `needed`. It
-/// then returns some number below `needed`.
-///
-/// ```
-/// use resemblance_sketch::exact::shared_from;
-/// assert_eq!(shared_from(2, &[1, 2, 3], &[2, 3, 4]), 2);
-/// assert!(shared_from(3, &[1, 2, 3], &[2, 3, 4]) < 3);
-/// ```
-#[must_use]
-pub fn shared_from(needed: usize, a: &[u64], b: &[u64]) -> usize {
-    let (mut i, mut j, mut shared) = (0, 0, 0);
-    loop {
-        let within_reach = shared + (a.len() - i).min(b.len() - j);
-        if within_reach < needed {
-            return within_reach;
-        }
-        if i == a.len() || j == b.len() {
-            return shared;
-        }
-        // Similar sets have long runs in common.
-        while let Some((x, y)) = chunk_at(a, i).zip(chunk_at(b, j))
-            && x == y
-        {
-            shared += STRIDE;
-            i += STRIDE;
-            j += STRIDE;
-        }
-        // No branch depends on which value is smaller, because that cannot be predicted.
-        for _ in 0..STRIDE {
-            let (Some(x), Some(y)) = (a.get(i), b.get(j)) else {
-                break;
-            };
-            shared += usize::from(x == y);
-            i += usize::from(x <= y);
-            j += usize::from(y <= x);
-        }
-    }
 }
 
 /// Returns the share of `a` that is in `b`: |A ∩ B| / |A|, 0 to 1. It is 1 if `a` is empty.
