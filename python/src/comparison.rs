@@ -11,7 +11,7 @@ use crate::batches::{Batches, Beside};
 use crate::corpus::{ComparedFields, FoundFields, compared_fields, features_in, found_fields};
 use crate::errors::OrRaise;
 use crate::keys::Key;
-use crate::lease::{lasting, lock};
+use crate::lease::lock;
 use crate::schema::Schema;
 use crate::snapshot::Snapshot;
 use crate::transaction::Many;
@@ -91,7 +91,7 @@ impl StoreComparison {
         let held = snapshot.get().held(py)?;
         let schema = snapshot.as_super().get().schema.clone_ref(py);
         let sets = match folder {
-            Some(folder) => ComparedSets::Reading(features_in(&lasting(folder), memory_bytes)),
+            Some(folder) => ComparedSets::Reading(features_in(&folder, memory_bytes)),
             None => ComparedSets::OfStore,
         };
         Ok(Self {

@@ -23,7 +23,7 @@ use crate::batches::threads_or_all;
 use crate::errors::{OrRaise, invalid};
 use crate::joins::BY;
 use crate::keys::{Key, several};
-use crate::lease::{Held, Holder, Lease, OpenFile, lasting};
+use crate::lease::{Held, Holder, Lease, OpenFile};
 use crate::progress::Callback;
 use crate::python::{Report, choice, class, given, object};
 use crate::schema::{Schema, name_of};
@@ -57,7 +57,7 @@ fn bulk_options(
     let rule = choice(py, "duplicate_keys", duplicate_keys, &DUPLICATE_KEYS)?;
     let threads = NonZeroUsize::new(threads_or_all(py, threads)?);
     let options = BulkOptions::new().duplicate_keys(rule);
-    Ok(given!(options, memory_bytes, temp_dir: temp_dir.map(lasting), threads))
+    Ok(given!(options, memory_bytes, temp_dir, threads))
 }
 
 fn finish_build(
@@ -86,7 +86,6 @@ impl BulkBuild {
     ) -> PyResult<Self> {
         let options = bulk_options(py, memory_bytes, temp_dir, threads, duplicate_keys)?;
         let own = schema.get().parts.schema.clone();
-        let path = lasting(path);
         let build = released(py, || resemblance::Store::bulk_build(path, own, &options))?;
         Ok(Self {
             build: Mutex::new(Some(build)),
@@ -261,7 +260,7 @@ impl Deduplicator {
         budget: Option<u64>,
     ) -> PyResult<Self> {
         let options = given!(StoreOptions::new(), cache_bytes, probe_budget: budget);
-        let (own, folder) = (schema.get().parts.schema.clone(), lasting(folder));
+        let own = schema.get().parts.schema.clone();
         let made = released(py, || decider(&folder, own, &options, exact, memory_bytes));
         Ok(Self {
             is_exact: exact,
@@ -385,7 +384,7 @@ impl TemporaryCorpus {
         exact: bool,
         memory_bytes: Option<u64>,
     ) -> PyResult<Self> {
-        let path = lasting(path);
+        let path = std::path::absolute(path)?;
         let folder = path.parent().map(PathBuf::from);
         let options = bulk_options(py, memory_bytes, folder.clone(), None, "refuse")?;
         let own = schema.get().parts.schema.clone();

@@ -22,11 +22,6 @@ pub(crate) fn closed(what: &str) -> Error {
     Error::Closed { reason }
 }
 
-/// Returns a path that leads to the same place when the program has changed its folder.
-pub(crate) fn lasting(path: PathBuf) -> PathBuf {
-    std::path::absolute(&path).unwrap_or(path)
-}
-
 /// A file, and the objects that may keep it open.
 pub(crate) struct OpenFile {
     path: PathBuf,

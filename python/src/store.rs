@@ -15,7 +15,7 @@ use crate::corpus::Deduplicator;
 use crate::errors::{check_unused, file_error, invalid, invalid_parameter};
 use crate::filter::judge;
 use crate::keys::Key;
-use crate::lease::{Lease, OpenFile, lasting};
+use crate::lease::{Lease, OpenFile};
 use crate::progress::Callback;
 use crate::python::{Report, choice, class, given, object, optional_number};
 use crate::reads::{Reads, Source};
@@ -84,7 +84,7 @@ impl Store {
         begin: impl FnOnce(&PathBuf) -> resemblance::Result<resemblance::Store> + Send + 'static,
     ) -> PyResult<Py<Self>> {
         await_stopped(py)?;
-        let file = lasting(path.clone());
+        let file = path.clone();
         let store = in_background(py, None, move |_| begin(&file))?;
         let schema = Py::new(py, Schema::new(py, store.schema().clone())?)?;
         let handle = Arc::new(Handle {
