@@ -67,6 +67,7 @@ impl Signature {
         values: &Bound<'_, PyAny>,
         schema: Option<&Bound<'_, Schema>>,
     ) -> PyResult<Self> {
+        check_unmasked("values", values)?;
         let values = match values.extract::<PyReadonlyArray1<'_, u32>>() {
             Ok(array) => array.as_array().to_vec(),
             Err(_) => numbers_of(values).map_err(|_| {
@@ -300,6 +301,7 @@ fn read_fingerprint(given: &Bound<'_, PyAny>, bits: Option<u16>) -> PyResult<Fin
 
 /// Reads fingerprints from a NumPy array, an Arrow column, or an iterable.
 fn read_fingerprints(given: &Bound<'_, PyAny>, bits: Option<u16>) -> PyResult<Vec<Fingerprint>> {
+    check_unmasked("fingerprints", given)?;
     if bits.is_none_or(|bits| bits == 64) {
         if let Ok(signed) = given.extract::<PyReadonlyArray1<'_, i64>>() {
             return Ok(signed.as_array().iter().map(|it| (*it).into()).collect());
@@ -377,6 +379,20 @@ fn not_an_array(parameter: &'static str, value: &Bound<'_, PyAny>, expected: &st
     invalid(value.py(), parameter, found, expected)
 }
 
+/// Refuses an array of NumPy with masked elements: the values behind a mask mean nothing.
+pub(crate) fn check_unmasked(parameter: &'static str, array: &Bound<'_, PyAny>) -> PyResult<()> {
+    let py = array.py();
+    if !array.is_instance_of::<PyUntypedArray>() {
+        return Ok(());
+    }
+    let masked = py.import("numpy")?.getattr("ma")?;
+    if masked.call_method1("is_masked", (array,))?.is_truthy()? {
+        let expected = "all elements: array.filled(...) or array.compressed() makes such an array";
+        return Err(invalid(py, parameter, "masked elements", expected));
+    }
+    Ok(())
+}
+
 fn array_of(dimensions: &str, kind: &str) -> String {
     format!(
         "a NumPy array of {dimensions} and type {kind}: numpy.asarray(..., dtype=numpy.{kind}) makes one"
@@ -442,6 +458,7 @@ impl Signatures {
         values: &Bound<'_, PyAny>,
         schema: Option<&Bound<'_, Schema>>,
     ) -> PyResult<Self> {
+        check_unmasked("values", values)?;
         let values: PyReadonlyArray2<'_, u32> = values
             .extract()
             .map_err(|_| not_an_array("values", values, &array_of("two dimensions", "uint32")))?;

@@ -15,7 +15,7 @@ use crate::errors::invalid;
 use crate::keys::several;
 use crate::python::{choice, given, number, object, optional_number};
 use crate::schema::{Schema, SchemaParts, name_of};
-use crate::signature::{Signature, Signatures};
+use crate::signature::{Signature, Signatures, check_unmasked};
 use crate::waiting::released;
 
 /// The fields of `resemblance.Vector`.
@@ -249,6 +249,7 @@ struct Rows {
 impl Rows {
     /// Reads what NumPy converts to an array of this number of dimensions.
     fn of_numpy(object: &Bound<'_, PyAny>, dimensions: usize) -> PyResult<Self> {
+        check_unmasked("vectors", object)?;
         let numpy = object.py().import("numpy")?;
         let array = numpy.call_method1("asarray", (object,))?;
         let (kind, shape) = (array.getattr("dtype")?, array.getattr("shape")?);

@@ -25,6 +25,7 @@ import pytest
 from resemblance import Signatures
 from resemblance.datasketch import MinHash, MinHashLSH, MinHashLSHForest, WeightedMinHashGenerator
 from resemblance.datasketch import _index
+from resemblance.datasketch._index import signature_of
 from resemblance.datasketch.lsh import best_bands
 
 
@@ -554,3 +555,36 @@ def test_indexes_that_are_dropped_have_no_files(monkeypatch: pytest.MonkeyPatch)
     gc.collect()
     assert len(os.listdir("/proc/self/fd")) - before < 20
     assert not any(folder.exists() for folder in folders)
+
+
+def test_cut_and_wide_values_are_refused() -> None:
+    ds = pytest.importorskip("datasketch")
+    whole = ds.MinHash(num_perm=64)
+    whole.update(b"a")
+    wide = ds.MinHash(num_perm=64, scheme="affine64", hashvalues=[7] * 64)
+    lsh = MinHashLSH(num_perm=64)
+    for refused in (ds.bBitMinHash(whole, b=8), wide):
+        with pytest.raises((ValueError, TypeError)):
+            lsh.insert("a", refused)
+        with pytest.raises(ValueError, match="values"):
+            signature_of(refused)
+    lsh.insert("a", whole)
+    with pytest.raises(ValueError, match="masked"):
+        MinHash(hashvalues=np.ma.masked_equal(whole.hashvalues, whole.hashvalues[0]), scheme="affine32")
+
+
+@pytest.mark.parametrize("bits", [32, 64])
+def test_hash_functions_of_any_width_give_the_values_of_datasketch(bits: int) -> None:
+    """Before 2.0, datasketch cut permuted values to 32 bits, whatever the width of the hash function."""
+    ds = pytest.importorskip("datasketch")
+
+    def hashed(feature: int) -> int:
+        return (feature * 0x9E37_79B9_7F4A_7C15 + 1) % (1 << bits)
+
+    own, other = (kind(num_perm=64, scheme="legacy", hashfunc=hashed) for kind in (MinHash, ds.MinHash))
+    for minhash in (own, other):
+        minhash.update_batch(range(100))
+        for feature in range(100, 120):
+            minhash.update(feature)
+    assert np.array_equal(own.hashvalues, other.hashvalues)
+    assert np.array_equal(signature_of(other).minhash, own.hashvalues)

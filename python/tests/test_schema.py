@@ -292,3 +292,19 @@ def test_hashes_of_pictures_pair_as_brute_force_does(size: int, distance: int) -
     schema = rs.Schema(simhash=rs.SimHash(size * size, max_distance=distance, external=True))
     found = rs.pairs(rs.Signatures.from_simhash([str(made) for made in hashes]), schema).arrays()
     assert set(zip(*(found[name].tolist() for name in ("a", "b", "distance")))) == expected
+
+
+def test_masked_elements_are_refused() -> None:
+    values = np.ma.masked_equal(np.arange(128, dtype=np.uint32).reshape(2, 64), 5)
+    single = np.ma.masked_equal(np.arange(8, dtype=np.float32), 5)
+    vectors = rs.Schema(vector=rs.Vector(8))
+    for call in (
+        lambda: rs.Signature.from_minhash(values[0]),
+        lambda: rs.Signatures.from_minhash(values),
+        lambda: rs.Signatures.from_simhash(values[0].astype(np.uint64)),
+        lambda: vectors.sketch_vector(single),
+    ):
+        with pytest.raises(rs.InvalidParameterError, match="masked"):
+            call()
+    # Without one that is masked, such an array is like any other.
+    assert rs.Signature.from_minhash(values[1]).minhash.tolist() == list(range(64, 128))

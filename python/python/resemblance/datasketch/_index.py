@@ -28,10 +28,13 @@ _SCHEMES = {1: "affine32", 2: "legacy", 3: "weighted"}
 
 def values_of(minhash: Any) -> NDArray[np.uint32]:
     """The values of a `MinHash` or `WeightedMinHash`, of this package or of datasketch."""
-    values = minhash.hashvalues
+    values, bits = minhash.hashvalues, getattr(minhash, "b", None)
     if values.ndim == 2:
         return words_of(values)
-    if values.dtype == np.uint64 and values.size and int(values.max()) >> 32:
+    if bits is not None:
+        raise ValueError(f"minhash: found values cut to {bits} bits, expected the MinHash that they were cut from")
+    is_wide = values.dtype == np.uint64 and values.size and int(values.max()) >> 32
+    if is_wide or getattr(minhash, "scheme", None) == "affine64":
         raise ValueError("minhash: found values of 64 bits, expected 32: scheme 'affine32' or 'legacy'")
     return values.astype(np.uint32)  # type: ignore[no-any-return]
 

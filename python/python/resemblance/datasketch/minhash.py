@@ -78,6 +78,8 @@ class MinHash:
         return np.full(num_perm, _LARGEST, dtype=_TYPES[self.scheme])
 
     def _array(self, values: ArrayLike) -> NDArray[Any]:
+        if np.ma.is_masked(values):
+            raise ValueError("hashvalues: found masked elements, expected all values")
         given = np.asarray(values)
         if given.size and (int(given.max()) > _LARGEST or int(given.min()) < 0):
             raise ValueError("hashvalues: found some out of range, expected values of 32 bits")
