@@ -108,29 +108,40 @@ pub(crate) fn dataclass_fields<'py>(py: Python<'py>, names: &[&str]) -> Report<'
         .getattr("__dataclass_fields__")
 }
 
-/// Makes objects of a class pickleable, and lists its fields for `dataclasses`. A field after a
-/// semicolon is only pickled.
-macro_rules! row {
-    ($class:ident { $($field:ident: $kind:ty),+ $(; $rest:ident: $rest_kind:ty)? }) => {
+/// Makes objects of a class pickleable, by these fields. So they can also be copied.
+macro_rules! pickled {
+    ($class:ident { $($field:ident: $kind:ty),+ $(,)? }) => {
         #[pymethods]
         impl $class {
-            #[classattr]
-            fn __dataclass_fields__(py: Python<'_>) -> Report<'_> {
-                crate::answers::dataclass_fields(py, &[$(stringify!($field)),+])
-            }
-
             /// Makes an object of its fields, as `pickle` does.
             #[staticmethod]
-            fn _of_fields($($field: $kind,)+ $($rest: $rest_kind)?) -> Self {
-                Self { $($field,)+ $($rest)? }
+            fn _of_fields($($field: $kind),+) -> Self {
+                Self { $($field),+ }
             }
 
             fn __reduce__<'py>(
                 slf: &Bound<'py, Self>,
             ) -> PyResult<Bound<'py, pyo3::types::PyTuple>> {
                 let it = slf.get();
-                let fields = ($(&it.$field,)+ $(&it.$rest)?);
+                let fields = ($(&it.$field,)+);
                 (slf.get_type().getattr("_of_fields")?, fields).into_pyobject(slf.py())
+            }
+        }
+    };
+}
+pub(crate) use pickled;
+
+/// Makes objects of a class pickleable, and lists its fields for `dataclasses`. A field after a
+/// semicolon is only pickled.
+macro_rules! row {
+    ($class:ident { $($field:ident: $kind:ty),+ $(; $rest:ident: $rest_kind:ty)? }) => {
+        crate::answers::pickled!($class { $($field: $kind,)+ $($rest: $rest_kind)? });
+
+        #[pymethods]
+        impl $class {
+            #[classattr]
+            fn __dataclass_fields__(py: Python<'_>) -> Report<'_> {
+                crate::answers::dataclass_fields(py, &[$(stringify!($field)),+])
             }
         }
     };
@@ -143,8 +154,8 @@ pub(crate) fn arrow_table<'py>(rows: &Bound<'py, PyAny>) -> Report<'py> {
 }
 
 /// A stored document that is near the document of the query.
-#[pyclass(frozen, eq, module = "resemblance")]
-#[derive(PartialEq)]
+#[pyclass(frozen, eq, from_py_object, module = "resemblance")]
+#[derive(Clone, PartialEq)]
 pub(crate) struct Match {
     /// The id of the stored document.
     #[pyo3(get)]
@@ -180,6 +191,16 @@ impl From<&resemblance::Match> for Match {
             stamp: found.stamp(),
             payload: found.payload().map(<[u8]>::to_vec),
         }
+    }
+}
+
+impl<'py> IntoPyObject<'py> for &Match {
+    type Target = Match;
+    type Output = Bound<'py, Match>;
+    type Error = PyErr;
+
+    fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
+        Bound::new(py, self.clone())
     }
 }
 
@@ -238,67 +259,79 @@ impl Match {
 }
 
 /// The kind of statement that is certified, and the probability of missing it.
-pub(crate) type CertaintyTuple = (&'static str, f64);
+pub(crate) type CertaintyTuple = (String, f64);
 
 pub(crate) fn certainty_tuple(certainty: Certainty) -> Option<CertaintyTuple> {
-    certainty.about().zip(certainty.missed_at_most())
+    let (about, missed) = certainty.about().zip(certainty.missed_at_most())?;
+    Some((about.to_owned(), missed))
 }
 
 /// The documents near one document, best first.
-#[pyclass(frozen, sequence, module = "resemblance")]
-pub(crate) struct Matches(pub(crate) resemblance::Matches);
-
-#[pymethods]
-impl Matches {
+#[pyclass(frozen, eq, sequence, module = "resemblance")]
+#[derive(PartialEq)]
+pub(crate) struct Matches {
+    found: Vec<Match>,
     /// The probability that a document at the bound is found, or `None` if no document can be
     /// missed.
-    #[getter]
-    fn recall(&self) -> Option<f64> {
-        self.0.recall()
-    }
-
+    #[pyo3(get)]
+    recall: Option<f64>,
     /// How sure it is that no document within the bounds is missing: "truth", "estimate" or
     /// "signature", which is what is meant to be within the bounds, and the probability with which a
     /// document right at the bound is missed at most. `None` if nothing is certified, for example
     /// because a budget left out candidates. For `nearest` the bound is the last document.
-    #[getter]
-    fn certainty(&self) -> Option<CertaintyTuple> {
-        certainty_tuple(self.0.certainty())
-    }
-
+    #[pyo3(get)]
+    certainty: Option<CertaintyTuple>,
     /// The documents that were searched: "candidates", "short buckets", or "scan" for all.
-    #[getter]
-    fn scope(&self) -> &'static str {
-        match self.0.scope() {
+    #[pyo3(get)]
+    scope: String,
+    /// The number of stored documents that were compared.
+    #[pyo3(get)]
+    candidates: usize,
+    /// The number of candidates that a budget left out, or `None` if all were compared.
+    #[pyo3(get)]
+    budget_exceeded: Option<u64>,
+}
+
+impl From<resemblance::Matches> for Matches {
+    fn from(matches: resemblance::Matches) -> Self {
+        let scope = match matches.scope() {
             Scope::Scan => "scan",
             Scope::ShortBuckets => "short buckets",
             _ => "candidates",
+        };
+        Self {
+            found: matches.iter().map(Match::from).collect(),
+            recall: matches.recall(),
+            certainty: certainty_tuple(matches.certainty()),
+            scope: scope.to_owned(),
+            candidates: matches.candidates(),
+            budget_exceeded: matches.budget_exceeded().map(|it| it.documents),
         }
     }
+}
 
-    /// The number of stored documents that were compared.
-    #[getter]
-    fn candidates(&self) -> usize {
-        self.0.candidates()
-    }
+pickled!(Matches {
+    found: Vec<Match>,
+    recall: Option<f64>,
+    certainty: Option<CertaintyTuple>,
+    scope: String,
+    candidates: usize,
+    budget_exceeded: Option<u64>,
+});
 
-    /// The number of candidates that a budget left out, or `None` if all were compared.
-    #[getter]
-    fn budget_exceeded(&self) -> Option<u64> {
-        self.0.budget_exceeded().map(|it| it.documents)
-    }
-
+#[pymethods]
+impl Matches {
     fn __len__(&self) -> usize {
-        self.0.len()
+        self.found.len()
     }
 
     fn __getitem__<'py>(&self, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        let object = |found: &resemblance::Match| Match::from(found).into_bound_py_any(index.py());
-        item(&self.0, index, "match", object)
+        let object = |found: &Match| found.into_bound_py_any(index.py());
+        item(&self.found, index, "match", object)
     }
 
     fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
-        PyList::new(py, self.0.iter().map(Match::from))?.try_iter()
+        PyList::new(py, &self.found)?.try_iter()
     }
 
     /// The matches as Arrow has them: a column for each field of `Match`.
@@ -308,10 +341,9 @@ impl Matches {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyCapsule>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        let rows: Vec<_> = self.0.iter().map(Match::from).collect();
-        let are_texts = are_texts(rows.iter().map(|it| &it.key));
+        let are_texts = are_texts(self.found.iter().map(|it| &it.key));
         let columns = |rows: &[Match]| match_columns(rows, are_texts);
-        arrow_stream(py, &rows, columns, requested_schema)
+        arrow_stream(py, &self.found, columns, requested_schema)
     }
 
     /// The matches as a table of pyarrow.
@@ -319,12 +351,8 @@ impl Matches {
         arrow_table(slf)
     }
 
-    fn __eq__(&self, other: &Self) -> bool {
-        self.0 == other.0
-    }
-
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let shown = self.0.iter().map(|found| Match::from(found).__repr__(py));
+        let shown = self.found.iter().map(|found| found.__repr__(py));
         let all = shown.collect::<PyResult<Vec<_>>>()?;
         Ok(format!("[{}]", all.join(", ")))
     }
@@ -347,108 +375,108 @@ fn match_columns(rows: &[Match], are_texts: bool) -> Columns {
 }
 
 /// The result of `insert_if_new`. It is true if the document was inserted.
-#[pyclass(frozen, module = "resemblance")]
-pub(crate) struct Novelty(pub(crate) resemblance::Novelty);
-
-#[pymethods]
-impl Novelty {
+#[pyclass(frozen, eq, get_all, module = "resemblance")]
+#[derive(PartialEq)]
+pub(crate) struct Novelty {
     /// True if the document was inserted.
-    #[getter]
-    fn is_new(&self) -> bool {
-        self.0.is_new()
-    }
-
+    is_new: bool,
     /// True if a stored document has the key.
-    #[getter]
-    fn key_exists(&self) -> bool {
-        matches!(self.0, resemblance::Novelty::KeyExists(_))
-    }
-
+    key_exists: bool,
     /// The id of the new document, or of the one that was found.
-    #[getter]
-    fn id(&self) -> u64 {
-        self.0.id().get()
-    }
-
+    id: u64,
     /// The stored document that is near the new one, or that has its key.
-    #[getter]
-    fn found(&self) -> Option<Match> {
-        match &self.0 {
+    found: Option<Match>,
+    /// The number of candidates that a budget left out, or `None` if all were compared.
+    budget_exceeded: Option<u64>,
+}
+
+impl From<resemblance::Novelty> for Novelty {
+    fn from(novelty: resemblance::Novelty) -> Self {
+        let found = match &novelty {
             resemblance::Novelty::NearDuplicate(found) | resemblance::Novelty::KeyExists(found) => {
                 Some(found.into())
             }
             _ => None,
+        };
+        Self {
+            is_new: novelty.is_new(),
+            key_exists: matches!(novelty, resemblance::Novelty::KeyExists(_)),
+            id: novelty.id().get(),
+            found,
+            budget_exceeded: novelty.budget_exceeded().map(|it| it.documents),
         }
     }
+}
 
-    /// The number of candidates that a budget left out, or `None` if all were compared.
-    #[getter]
-    fn budget_exceeded(&self) -> Option<u64> {
-        self.0.budget_exceeded().map(|it| it.documents)
-    }
+pickled!(Novelty {
+    is_new: bool,
+    key_exists: bool,
+    id: u64,
+    found: Option<Match>,
+    budget_exceeded: Option<u64>,
+});
 
+#[pymethods]
+impl Novelty {
     fn __bool__(&self) -> bool {
-        self.0.is_new()
-    }
-
-    fn __eq__(&self, other: &Self) -> bool {
-        self.0 == other.0
+        self.is_new
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let kind = match &self.0 {
-            resemblance::Novelty::KeyExists(_) => "same key",
-            resemblance::Novelty::NearDuplicate(_) => "near-duplicate",
-            _ => return Ok(format!("<Novelty: new, id={}>", self.id())),
+        let kind = match self.key_exists {
+            true => "same key",
+            false => "near-duplicate",
         };
-        let found = self.found().map(|found| found.__repr__(py)).transpose()?;
-        let shown = found.as_deref().unwrap_or("another");
-        Ok(format!("<Novelty: {kind} of {shown}>"))
+        match &self.found {
+            Some(found) => Ok(format!("<Novelty: {kind} of {}>", found.__repr__(py)?)),
+            None => Ok(format!("<Novelty: new, id={}>", self.id)),
+        }
     }
 }
 
 /// The result of `upsert`.
-#[pyclass(frozen, module = "resemblance")]
-pub(crate) struct Upserted(pub(crate) resemblance::Upserted);
-
-#[pymethods]
-impl Upserted {
+#[pyclass(frozen, eq, get_all, module = "resemblance")]
+#[derive(PartialEq)]
+pub(crate) struct Upserted {
     /// The id of the document.
-    #[getter]
-    fn id(&self) -> u64 {
-        self.0.id.get()
-    }
-
+    id: u64,
     /// The id of the document that it replaced, or `None`.
-    #[getter]
-    fn replaced(&self) -> Option<u64> {
-        self.0.replaced.map(|id| id.get())
-    }
-
+    replaced: Option<u64>,
     /// The relation of the document to the one that had its key: `"first"`, `"unchanged"`, `"near"`
     /// or `"different"`.
-    #[getter]
-    fn revision(&self) -> &'static str {
-        match &self.0.revision {
+    revision: String,
+    /// The match with the last version, if there was one.
+    last: Option<Match>,
+}
+
+impl From<resemblance::Upserted> for Upserted {
+    fn from(upserted: resemblance::Upserted) -> Self {
+        let revision = match &upserted.revision {
             Revision::First => "first",
             Revision::Unchanged(_) => "unchanged",
             Revision::Near(_) => "near",
             _ => "different",
+        };
+        Self {
+            id: upserted.id.get(),
+            replaced: upserted.replaced.map(|id| id.get()),
+            revision: revision.to_owned(),
+            last: upserted.revision.last().map(Match::from),
         }
     }
+}
 
-    /// The match with the last version, if there was one.
-    #[getter]
-    fn last(&self) -> Option<Match> {
-        self.0.revision.last().map(Match::from)
-    }
+pickled!(Upserted {
+    id: u64,
+    replaced: Option<u64>,
+    revision: String,
+    last: Option<Match>,
+});
 
-    fn __eq__(&self, other: &Self) -> bool {
-        self.0 == other.0
-    }
-
+#[pymethods]
+impl Upserted {
     fn __repr__(&self) -> String {
-        format!("<Upserted: {}, id={}>", self.revision(), self.id())
+        format!("<Upserted: {}, id={}>", self.revision, self.id)
     }
 }
 

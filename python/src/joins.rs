@@ -1,6 +1,6 @@
 //! Near pairs of a whole store, and their clusters.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -9,7 +9,7 @@ use numpy::PyArray1;
 use pyo3::IntoPyObjectExt;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict, PyIterator, PyList};
+use pyo3::types::{PyCapsule, PyDict, PyIterator, PyList, PyTuple};
 use resemblance::search::{Certainty, LeftOut};
 use resemblance::{Bounds, DocumentId, Error, Family, Phase, Snapshot};
 
@@ -379,22 +379,53 @@ fn left_out_object(py: Python<'_>, left_out: LeftOut) -> Report<'_> {
     object! { py, reports.LeftOut, left_out { buckets, documents, pairs } }
 }
 
-fn keys_of(snapshot: &Lease<Snapshot>, ids: &[DocumentId]) -> Result<Vec<Option<Key>>, Error> {
-    let open = snapshot.get()?;
-    let key = |id: &DocumentId| Ok(open.key(*id)?.map(Key));
-    ids.iter().map(key).collect()
+/// The keys of the documents of clusters.
+#[derive(Clone)]
+enum ClusterKeys {
+    /// They are read when they are asked for.
+    Stored(Arc<Lease<Snapshot>>),
+    /// They were read before a process passed the clusters to another one.
+    Read(Arc<HashMap<DocumentId, Key>>),
+}
+
+impl ClusterKeys {
+    fn of(&self, py: Python<'_>, ids: &[DocumentId]) -> PyResult<Vec<Option<Key>>> {
+        released(py, || match self {
+            Self::Stored(snapshot) => {
+                let open = snapshot.get()?;
+                let key = |id: &DocumentId| Ok(open.key(*id)?.map(Key));
+                ids.iter().map(key).collect()
+            }
+            Self::Read(keys) => Ok(ids.iter().map(|id| keys.get(id).cloned()).collect()),
+        })
+    }
+
+    fn read(ids: &[DocumentId], keys: Vec<Option<Key>>) -> Self {
+        let keyed = ids.iter().zip(keys);
+        let keyed = keyed.filter_map(|(id, key)| Some((*id, key?)));
+        Self::Read(Arc::new(keyed.collect()))
+    }
+}
+
+fn document_ids(ids: Vec<u64>) -> Vec<DocumentId> {
+    ids.into_iter().map(DocumentId::new).collect()
+}
+
+fn plain_ids(ids: &[DocumentId]) -> Vec<u64> {
+    ids.iter().map(|id| id.get()).collect()
 }
 
 /// Documents that are linked by near pairs.
 #[pyclass(frozen, sequence, module = "resemblance")]
 pub(crate) struct Cluster {
     ids: Vec<DocumentId>,
-    snapshot: Arc<Lease<Snapshot>>,
+    keys: ClusterKeys,
 }
 
 impl Cluster {
     pub(crate) fn new(ids: Vec<DocumentId>, snapshot: Arc<Lease<Snapshot>>) -> Self {
-        Self { ids, snapshot }
+        let keys = ClusterKeys::Stored(snapshot);
+        Self { ids, keys }
     }
 }
 
@@ -408,13 +439,29 @@ impl Cluster {
     /// The ids, ascending.
     #[getter]
     fn ids(&self) -> Vec<u64> {
-        self.ids.iter().map(|id| id.get()).collect()
+        plain_ids(&self.ids)
     }
 
     /// The keys in the order of the ids, `None` for a document without a key.
     #[getter]
     fn keys(&self, py: Python<'_>) -> PyResult<Vec<Option<Key>>> {
-        released(py, || keys_of(&self.snapshot, &self.ids))
+        self.keys.of(py, &self.ids)
+    }
+
+    /// Makes a cluster of its ids and keys, as `pickle` does.
+    #[staticmethod]
+    fn _of_fields(ids: Vec<u64>, keys: Vec<Option<Key>>) -> Self {
+        let ids = document_ids(ids);
+        Self {
+            keys: ClusterKeys::read(&ids, keys),
+            ids,
+        }
+    }
+
+    /// Reads the keys, because another process does not have the snapshot.
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
+        let fields = (slf.get().ids(), slf.get().keys(slf.py())?);
+        (slf.get_type().getattr("_of_fields")?, fields).into_pyobject(slf.py())
     }
 
     fn __len__(&self) -> usize {
@@ -445,8 +492,8 @@ pub(crate) struct Clusters {
     sets: Vec<Vec<DocumentId>>,
     suspicious: Vec<(u64, u64, f64)>,
     left_out: LeftOut,
-    certainty: Certainty,
-    snapshot: Arc<Lease<Snapshot>>,
+    certainty: Option<CertaintyTuple>,
+    keys: ClusterKeys,
 }
 
 impl Clusters {
@@ -459,15 +506,15 @@ impl Clusters {
                 .map(|it| (it.first.get(), it.documents, it.share))
                 .collect(),
             left_out: clusters.left_out(),
-            certainty: clusters.certainty(),
-            snapshot,
+            certainty: certainty_tuple(clusters.certainty()),
+            keys: ClusterKeys::Stored(snapshot),
         }
     }
 
     fn cluster(&self, ids: &[DocumentId]) -> Cluster {
         Cluster {
             ids: ids.to_vec(),
-            snapshot: Arc::clone(&self.snapshot),
+            keys: self.keys.clone(),
         }
     }
 
@@ -527,7 +574,7 @@ impl Clusters {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyCapsule>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        let keys = released(py, || keys_of(&self.snapshot, &self.sets.concat()))?;
+        let keys = self.keys.of(py, &self.sets.concat())?;
         let are_texts = are_texts(keys.iter());
         let keyed = |(member, key)| Member { key, ..member };
         let rows: Vec<_> = self.members().zip(keys).map(keyed).collect();
@@ -562,7 +609,53 @@ impl Clusters {
     /// How sure it is that a pair links its documents, as for `Matches`.
     #[getter]
     fn certainty(&self) -> Option<CertaintyTuple> {
-        certainty_tuple(self.certainty)
+        self.certainty.clone()
+    }
+
+    /// Makes clusters of their documents and the other fields, as `pickle` does.
+    #[staticmethod]
+    fn _of_fields(
+        sets: Vec<Vec<u64>>,
+        keys: Vec<Option<Key>>,
+        suspicious: Vec<(u64, u64, f64)>,
+        left_out: (u64, u64, u64),
+        certainty: Option<CertaintyTuple>,
+    ) -> Self {
+        let sets: Vec<_> = sets.into_iter().map(document_ids).collect();
+        let mut all_left_out = LeftOut::default();
+        (
+            all_left_out.buckets,
+            all_left_out.documents,
+            all_left_out.pairs,
+        ) = left_out;
+        Self {
+            keys: ClusterKeys::read(&sets.concat(), keys),
+            sets,
+            suspicious,
+            left_out: all_left_out,
+            certainty,
+        }
+    }
+
+    /// Reads the keys, because another process does not have the snapshot.
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
+        let (py, it) = (slf.py(), slf.get());
+        let sets: Vec<_> = it.sets.iter().map(|ids| plain_ids(ids)).collect();
+        let keys = it.keys.of(py, &it.sets.concat())?;
+        let LeftOut {
+            buckets,
+            documents,
+            pairs,
+            ..
+        } = it.left_out;
+        let left_out = (buckets, documents, pairs);
+        let fields = (sets, keys, &it.suspicious, left_out, &it.certainty);
+        (slf.get_type().getattr("_of_fields")?, fields).into_pyobject(py)
+    }
+
+    /// Compares the ids of the documents.
+    fn __eq__(&self, other: &Self) -> bool {
+        self.sets == other.sets
     }
 
     fn __repr__(&self) -> String {

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use resemblance::{ClusterEvent, ClusterId, Error, Snapshot};
 use resemblance_corpus::RepresentativeRule;
 
-use crate::answers::Record;
+use crate::answers::{Record, pickled};
 use crate::errors::invalid;
 use crate::joins::{Cluster, Pair};
 use crate::keys::Key;
@@ -148,7 +148,7 @@ pub(crate) struct ClusterChange {
     /// The event that changed it: `"joined"` or `"left"` (by `document`), `"united"` (its members are in `other`
     /// from now on), `"split"` (it is new, and begins with documents of `other`, which join it next), or
     /// `"ended"` (its last member was removed).
-    event: &'static str,
+    event: String,
     /// The other cluster, or `None`.
     other: Option<u64>,
     /// The id of the document, or `None`.
@@ -156,6 +156,16 @@ pub(crate) struct ClusterChange {
     /// The key of the document, or `None` without one and for a document that is not stored any more.
     key: Option<Key>,
 }
+
+pickled!(ClusterChange {
+    position: u64,
+    commit: u64,
+    cluster: u64,
+    event: String,
+    other: Option<u64>,
+    document: Option<u64>,
+    key: Option<Key>,
+});
 
 #[pymethods]
 impl ClusterChange {
@@ -203,7 +213,7 @@ impl ReadChanges {
             position: change.position,
             commit: change.commit,
             cluster: change.cluster.get(),
-            event,
+            event: event.to_owned(),
             other: other.map(|id| id.get()),
             document: document.map(|id| id.get()),
             key: key.map(Key),

@@ -120,7 +120,7 @@ impl Reads {
         });
         passing
             .answer(answer(verifier.as_ref(), matches))
-            .map(Matches)
+            .map(Matches::from)
     }
 
     fn find(&self, py: Python<'_>, key: &Key) -> PyResult<Option<Record>> {
@@ -201,7 +201,7 @@ impl Reads {
                 return Err(invalid(py, "document", found, "a document or a key"));
             }
         };
-        Ok(Matches(found))
+        Ok(found.into())
     }
 
     /// Returns the documents near each of many documents, in their order. This is several times
@@ -238,7 +238,7 @@ impl Reads {
                 query.threads(threads).run()
             });
             let answers = passing.answer(answers)?;
-            all.extend(answers.into_iter().map(Matches));
+            all.extend(answers.into_iter().map(Matches::from));
         }
         Ok(all)
     }
@@ -306,7 +306,7 @@ impl Reads {
                 }
             });
             let answers = passing.answer(answer(verifier.as_deref(), answers))?;
-            all.extend(answers.into_iter().map(Matches));
+            all.extend(answers.into_iter().map(Matches::from));
         }
         Ok(all)
     }

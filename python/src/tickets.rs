@@ -125,7 +125,7 @@ impl Ticket {
 /// Returns a copy of an answer, or raises its error.
 fn novelty(py: Python<'_>, answer: &Answer) -> PyResult<Option<Novelty>> {
     match answer {
-        Ok(novelty) => Ok(novelty.clone().map(Novelty)),
+        Ok(novelty) => Ok(novelty.clone().map(Novelty::from)),
         Err(error) => Err(exception(py, error)),
     }
 }

@@ -179,7 +179,7 @@ impl ManyAnswers {
         match self {
             Self::Novelties(all) => {
                 let novelties = transaction.insert_many(documents).if_new().run()?;
-                all.extend(novelties.into_iter().map(Novelty));
+                all.extend(novelties.into_iter().map(Novelty::from));
             }
             Self::Ids(all) => {
                 let ids = transaction.insert_many(documents).run()?;
@@ -244,7 +244,7 @@ macro_rules! writes {
                 let signature = signature_of(py, &self.schema, document)?;
                 let document = crate::transaction::document(key.as_ref(), payload, stamp);
                 let novelty = self.with(py, |open| open.insert_if_new(document, &signature));
-                novelty.map(Novelty)
+                novelty.map(Novelty::from)
             }
 
             /// Inserts a document in place of the one with its key, if there is one.
@@ -264,7 +264,7 @@ macro_rules! writes {
                 let signature = signature_of(py, &self.schema, document)?;
                 let document = crate::transaction::document(key.as_ref(), payload, stamp);
                 let upserted = self.with(py, |open| open.upsert(document, &signature));
-                upserted.map(Upserted)
+                upserted.map(Upserted::from)
             }
 
             /// Removes the document with a key, and returns its id. A missing key raises
@@ -416,7 +416,7 @@ impl Transaction {
             let query = open.query(&signature).bounds(bounds);
             given!(query, limit, filter: passing.filter.clone(); with_payloads if payloads).run()
         });
-        passing.answer(found).map(Matches)
+        passing.answer(found).map(Matches::from)
     }
 
     fn __contains__(&self, py: Python<'_>, key: Key) -> PyResult<bool> {

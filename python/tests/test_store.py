@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import inspect
 import io
@@ -1004,6 +1005,57 @@ def test_several_processes_write_in_turns(path: Path) -> None:
         assert len(second) == len(first) == 1
     with pytest.raises(rs.InvalidParameterError, match="wait"):
         rs.Store.open(path, wait=-1)
+
+
+def test_every_answer_is_pickled_and_copied(path: Path) -> None:
+    schema = rs.Schema(text=rs.Text.words(1), minhash=rs.MinHash(64), clusters=True)
+    store = rs.Store.create(path, schema)
+    answers: list[object] = [store.insert_if_new("a", TEXT, payload=b"A"), store.insert_if_new("b", TEXT)]
+    answers += [store.insert_if_new("a", TEXT), store.upsert(b"\xff", TEXT), store.upsert(b"\xff", TEXT + " more")]
+    answers += [store.query(TEXT, payloads=True), store.query("nothing of that kind"), store.nearest(TEXT, 5)]
+    clusters, kept = store.clusters(), store.members(0)
+    answers += [clusters, clusters[0], kept, *store.pairs(), *store.records(), *store.cluster_changes(0)]
+    answers += [store.check(), store.stats()]
+    travelled = [pickle.loads(pickle.dumps(answer)) for answer in answers]
+    for answer, again in zip(answers, travelled):
+        for other in (again, copy.copy(answer), copy.deepcopy(answer)):
+            assert other == answer and repr(other) == repr(answer) and type(other) is type(answer)
+            assert not other != answer and other != 1
+    matches = travelled[5]
+    assert isinstance(matches, rs.Matches)
+    described = ("recall", "certainty", "scope", "candidates", "budget_exceeded")
+    assert [getattr(matches, name) for name in described] == [getattr(answers[5], name) for name in described]
+    assert matches != store.query("nothing of that kind") and matches.to_arrow() == store.query(TEXT, payloads=True).to_arrow()
+    store.close()
+    # Keys were read before the store was closed. In this process they are not kept.
+    again = pickle.loads(pickle.dumps(travelled))
+    for found in (again[8], again[9], again[10]):
+        assert isinstance(found, (rs.Clusters, rs.Cluster))
+    assert again[8][0].keys == again[9].keys == ["a", "\udcff"] and again[8].to_arrow()["key"].to_pylist() == [b"a", b"\xff"]
+    assert again[8].left_out == clusters.left_out and again[8].certainty == clusters.certainty
+    assert hash(again[9]) == hash(clusters[0])
+    with pytest.raises(rs.ClosedError):
+        pickle.dumps(clusters)
+
+
+def test_every_error_is_pickled(path: Path, schema: rs.Schema) -> None:
+    def raised(call: Callable[[], object]) -> BaseException:
+        with pytest.raises(rs.ResemblanceError) as caught:
+            call()
+        return caught.value
+
+    store = rs.Store.create(path, schema)
+    store.insert("a", TEXT)
+    calls: list[Callable[[], object]] = [
+        lambda: rs.Store.open(path, wait=0),
+        lambda: rs.Store.create(path, schema),
+        lambda: rs.Store.open(path.with_name("none.rsm")),
+        lambda: store.insert("a", TEXT),
+        lambda: store.query(TEXT, threshold=7),
+    ]
+    for error in map(raised, calls):
+        again = pickle.loads(pickle.dumps(error))
+        assert type(again) is type(error) and str(again) == str(error) and vars(again) == vars(error)
 
 
 def test_answers_travel_and_become_columns(store: rs.Store, schema: rs.Schema) -> None:
