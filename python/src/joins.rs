@@ -210,19 +210,22 @@ impl Pairs {
             // `list` and similar functions run no Python code between two pairs.
             py.check_signals()?;
             let found = receive(py, &self.receiver, || self.report(py))?;
-            self.report(py)?;
             let is_over = lock(&self.end).is_some();
             if !is_over && !self.search.is_open() {
                 return Err(closed("the store of these pairs")).or_raise(py);
             }
             match found {
-                None => return Ok(None),
+                None if is_over => return Ok(None),
+                // The search failed or was stopped, which was reported before.
+                None => return Err(closed("the search for these pairs")).or_raise(py),
                 Some(Found::Pairs(pairs)) => lock(&self.ready).extend(pairs),
                 Some(Found::Failed(error)) => return Err(error).or_raise(py),
                 Some(Found::End(left_out, certainty)) => {
                     *lock(&self.end) = Some((left_out, certainty));
                 }
             }
+            // Pairs are not lost if this raises, and the program continues.
+            self.report(py)?;
         }
     }
 }
@@ -249,7 +252,7 @@ fn send_pairs(
             send(sender, Found::Pairs(std::mem::take(&mut batch)), link);
         }
         if link.stop.is_set() {
-            break;
+            return Found::Failed(closed("the search for these pairs"));
         }
     }
     notify(&pairs);

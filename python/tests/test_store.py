@@ -1038,6 +1038,24 @@ def test_every_answer_is_pickled_and_copied(path: Path) -> None:
         pickle.dumps(clusters)
 
 
+def test_an_exception_of_progress_loses_no_pairs(store: rs.Store) -> None:
+    store.insert_many(["the same words in both"] * 60)
+    raised, found = 0, set()
+
+    def progress(_progress: object) -> None:
+        raise KeyError("mine")
+
+    pairs = store.pairs(progress=progress)
+    while True:
+        try:
+            found.add((pair := next(pairs)).a * 60 + pair.b)
+        except KeyError:
+            raised += 1
+        except StopIteration:
+            break
+    assert raised > 0 and len(found) == 60 * 59 // 2 and pairs.left_out is not None
+
+
 def test_every_error_is_pickled(path: Path, schema: rs.Schema) -> None:
     def raised(call: Callable[[], object]) -> BaseException:
         with pytest.raises(rs.ResemblanceError) as caught:
