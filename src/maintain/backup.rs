@@ -97,6 +97,7 @@ fn back_up(
     options.validate()?;
     let files = options.shared_files();
     must_not_exist(path, files)?;
+    let path = &*files.lasting(path)?;
     snapshot.context().run_checked(|| check_tables(snapshot))?;
     // The copy has no readers, so all of the cache is for its pages.
     let is_for_many = snapshot.is_for_many();

@@ -1,5 +1,6 @@
 //! Several handles, several processes, and processes that end without warning.
 
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -99,7 +100,14 @@ fn moves() {
     let mut collection = Collection::new(Path::new(""), schema(), &options).unwrap();
     let mut kept = KeptDocuments::create(Path::new("."), schema(), &impatient()).unwrap();
     kept.set_memory_bytes(1);
-    std::env::set_current_dir("later").unwrap();
+    let later = std::path::absolute("later").unwrap();
+    let snapshot = store.snapshot().unwrap();
+    let backup = snapshot.backup("copy.rsm").on_progress(|_| {
+        std::env::set_current_dir(&later).unwrap();
+        ControlFlow::Continue(())
+    });
+    assert!(backup.run().unwrap().size_bytes > 0);
+    drop(snapshot);
     for number in 0..50 {
         let (key, signature) = (number.to_string(), signature(number));
         store.insert(&key, &signature).unwrap();
@@ -133,8 +141,10 @@ fn relative_names_last_when_a_process_changes_its_folder() {
         names
     };
     assert_eq!(names(&later), ["store.rsm"]);
-    assert_eq!(names(&place.file("")), ["built.rsm", "later", "store.rsm"]);
+    let expected = ["built.rsm", "copy.rsm", "later", "store.rsm"];
+    assert_eq!(names(&place.file("")), expected);
     for (path, documents) in [
+        (place.file("copy.rsm"), 0),
         (place.store(), 50),
         (place.file("built.rsm"), 50),
         (later.join("store.rsm"), 7),
