@@ -1,6 +1,7 @@
 //! Arguments that do not name a single local file: patterns and remote addresses.
 
 use std::borrow::Cow;
+use std::fmt::Display;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -45,6 +46,39 @@ pub(crate) fn is_file(entry: &DirEntry) -> bool {
         return entry.file_type().is_file();
     }
     std::fs::metadata(entry.path()).map_or(true, |metadata| metadata.is_file())
+}
+
+/// Counts what a folder or a pattern has besides files and folders.
+#[derive(Debug, Default)]
+pub(crate) struct PassedOver {
+    folder_links: usize,
+    special: usize,
+}
+
+impl PassedOver {
+    /// Counts an entry that [`is_file`] refuses.
+    pub(crate) fn note(&mut self, entry: &DirEntry) {
+        let kind = entry.file_type();
+        // A link counts as what it leads to.
+        let leads_to_folder =
+            || std::fs::metadata(entry.path()).is_ok_and(|metadata| metadata.is_dir());
+        if kind.is_symlink() && leads_to_folder() {
+            self.folder_links += 1;
+        } else if !kind.is_dir() {
+            self.special += 1;
+        }
+    }
+
+    /// Returns a note for each kind that was found below `root`.
+    pub(crate) fn notes(&self, root: &dyn Display) -> Vec<String> {
+        let counted = [
+            ("links to folders", self.folder_links),
+            ("pipes, sockets and devices", self.special),
+        ];
+        let found = counted.into_iter().filter(|(_, count)| *count > 0);
+        let note = |(what, count)| format!("skipped {what} below {root}: {count}");
+        found.map(note).collect()
+    }
 }
 
 /// The maximum number of patterns that one with alternatives stands for.
@@ -129,12 +163,13 @@ pub(crate) fn is_in_parts(patterns: &[Pattern], path: &str) -> bool {
 
 /// Returns the files that match a pattern such as `data/train-*.parquet`, in the byte order of
 /// their paths, or an error that explains why no file matches. `*` matches a part of a name, `**`
-/// any folders. The result includes dangling links, which fail when they are read.
+/// any folders. The result includes dangling links, which fail when they are read. Also returns
+/// notes about matches that are neither files nor folders.
 pub(crate) fn matching(
     argument: &Path,
     missing: io::Error,
     settings: &CorpusSettings,
-) -> Result<Vec<PathBuf>, CorpusError> {
+) -> Result<(Vec<PathBuf>, Vec<String>), CorpusError> {
     let name = argument.display();
     let Some(text) = argument.to_str() else {
         return Err(CorpusError::open(argument, missing));
@@ -169,7 +204,7 @@ pub(crate) fn matching(
     let is_shown = |entry: &DirEntry| {
         entry.depth() == 0 || !entry.file_name().as_encoded_bytes().starts_with(b".")
     };
-    let mut found = Vec::new();
+    let (mut found, mut passed) = (Vec::new(), PassedOver::default());
     let walk = WalkDir::new(start)
         .max_depth(any_depth.unwrap_or(below))
         .into_iter();
@@ -186,15 +221,19 @@ pub(crate) fn matching(
             Ok(plain) if is_here => plain,
             _ => walked_path,
         };
-        if is_in_parts(&patterns, &path.to_string_lossy()) && is_file(&entry) {
-            found.push(path.to_path_buf());
+        if !is_in_parts(&patterns, &path.to_string_lossy()) {
+            continue;
+        }
+        match is_file(&entry) {
+            true => found.push(path.to_path_buf()),
+            false => passed.note(&entry),
         }
     }
     if found.is_empty() {
         return Err(CorpusError::io(format!("no file matches {name}")));
     }
     found.sort_by(|a, b| path_bytes(a).cmp(&path_bytes(b)));
-    Ok(found)
+    Ok((found, passed.notes(&start.display())))
 }
 
 #[cfg(test)]

@@ -58,11 +58,8 @@ impl Corpus {
             }
             match std::fs::metadata(argument) {
                 Ok(metadata) if metadata.is_dir() => {
-                    let (mut listed, jobs) = folder::list(argument, &settings)?;
-                    if jobs > 0 {
-                        let root = argument.display();
-                        notes.push(format!("skipped folders of jobs below {root}: {jobs}"));
-                    }
+                    let (mut listed, skipped) = folder::list(argument, &settings)?;
+                    notes.extend(skipped);
                     notes.extend(pass_over_texts(argument, &mut listed, &settings));
                     if listed.is_empty() {
                         empty.push(argument.display().to_string());
@@ -94,7 +91,8 @@ impl Corpus {
                     settings.pass_over(CorpusError::open(argument, error))?;
                 }
                 Err(error) => {
-                    let names = argument::matching(argument, error, &settings)?;
+                    let (names, skipped) = argument::matching(argument, error, &settings)?;
+                    notes.extend(skipped);
                     let files = names.iter().map(|name| named_file(name, &settings));
                     sources.extend(files.collect::<Result<Vec<_>, _>>()?);
                 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use walkdir::{DirEntry, WalkDir};
 
-use super::argument::{is_file, path_bytes};
+use super::argument::{PassedOver, is_file, path_bytes};
 use super::bad_document::BadDocument;
 use super::error::CorpusError;
 use super::form;
@@ -19,13 +19,15 @@ pub const JOB_MANIFEST: &str = "job.json";
 /// The file that a process holds while it works on a job.
 pub const JOB_LOCK: &str = "lock";
 
-/// Returns the folder's files in the byte order of their relative paths, and the number of job
-/// folders below it, which are skipped. Links to files are read; links to folders are not followed.
+/// Returns the folder's files in the byte order of their relative paths, and notes about what is
+/// skipped: folders of jobs, links to folders, and what is neither a file nor a folder. Links to
+/// files are read.
 pub(crate) fn list(
     root: &Path,
     settings: &CorpusSettings,
-) -> Result<(Vec<CorpusSource>, usize), CorpusError> {
+) -> Result<(Vec<CorpusSource>, Vec<String>), CorpusError> {
     let mut found: Vec<PathBuf> = Vec::new();
+    let mut passed = PassedOver::default();
     let mut jobs = 0;
     let wanted = |entry: &DirEntry| {
         if entry.depth() == 0 {
@@ -48,8 +50,12 @@ pub(crate) fn list(
             CorpusError::bad(format!("{path} was listed, which is not in {root}"))
         })?;
         // A dangling link matters only if the file is selected.
-        if settings.selects(relative) && is_file(&entry) {
-            found.push(relative.to_path_buf());
+        if !settings.selects(relative) {
+            continue;
+        }
+        match is_file(&entry) {
+            true => found.push(relative.to_path_buf()),
+            false => passed.note(&entry),
         }
     }
     found.sort_by(|a, b| path_bytes(a).cmp(&path_bytes(b)));
@@ -61,7 +67,12 @@ pub(crate) fn list(
             Err(error) => settings.pass_over(error)?,
         }
     }
-    Ok((sources, jobs))
+    let shown = root.display();
+    let mut notes = passed.notes(&shown);
+    if jobs > 0 {
+        notes.insert(0, format!("skipped folders of jobs below {shown}: {jobs}"));
+    }
+    Ok((sources, notes))
 }
 
 /// Returns true if a folder holds the results of a job rather than a corpus.
