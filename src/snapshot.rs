@@ -854,7 +854,7 @@ impl Snapshot {
     /// make it.
     ///
     /// The copy grows under a temporary name in the folder of `path`, and appears under `path` when it
-    /// is complete and durable, with the mode of the store. A killed process leaves a file whose name
+    /// is complete and durable, with the mode, owner and group of the store. A killed process leaves a file whose name
     /// begins with `.resemblance-`, which only its owner may read and the next run removes.
     ///
     /// The copy verifies the checksums of all pages and rows that it reads. It omits free pages, so

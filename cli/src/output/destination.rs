@@ -177,7 +177,7 @@ pub(super) fn must_not_pass_links(root: &Path, relative: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Gives a file the owner and the group of the one that it replaces, as far as this process may, and
+/// Gives a file the owner and the group of the one that it replaces or copies, as far as this process may, and
 /// returns the permissions to set: those for a group that it cannot give are left out.
 #[cfg(unix)]
 fn kept_permissions(file: &File, replaced: &Metadata) -> io::Result<Permissions> {
@@ -285,11 +285,12 @@ impl Destination {
         Self::new(path, compression, Box::new(file), Some(staged))
     }
 
-    /// Gives the file the permissions of another one, whose content it has.
+    /// Gives the file the mode, owner and group of another one, whose content it has.
     pub(crate) fn with_permissions_of(mut self, source: &Path) -> Result<Self> {
         if let Some(staged) = &mut self.staged {
-            let metadata = std::fs::metadata(source).map_err(|e| cannot_write(&self.path, &e))?;
-            staged.permissions = metadata.permissions();
+            let copied =
+                std::fs::metadata(source).and_then(|it| kept_permissions(&staged.file, &it));
+            staged.permissions = copied.map_err(|e| cannot_write(&self.path, &e))?;
         }
         Ok(self)
     }

@@ -508,25 +508,30 @@ fn keys_of_arbitrary_bytes_round_trip_through_every_form() {
     assert_eq!(folder.count("s.rsm"), 1);
 }
 
-/// The owner and the group of a replaced file are kept, with its mode. Only an administrator can test it.
+/// The owner and the group of a replaced or copied file are kept, with its mode. Only an administrator can test it.
 #[cfg(unix)]
 #[test]
-fn replaced_files_keep_their_owner_and_group() {
+fn replaced_files_and_copies_keep_their_owner_and_group() {
     use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 
     let folder = Folder::new();
+    folder.write("c.jsonl", mixed());
+    folder.write("out.jsonl", mixed());
+    folder.run("build s.rsm c.jsonl").expect(0);
     let mine = |name: &str| {
-        folder.write(name, mixed());
         let mode = std::fs::Permissions::from_mode(0o640);
         std::fs::set_permissions(folder.path(name), mode).unwrap();
         chown(folder.path(name), Some(12), Some(34)).is_ok()
     };
-    if !mine("c.jsonl") || !mine("out.jsonl") {
+    if !mine("c.jsonl") || !mine("out.jsonl") || !mine("s.rsm") {
         return;
     }
     folder.run("dedup c.jsonl -o out.jsonl --force").expect(0);
     folder.run("dedup c.jsonl --in-place").expect(0);
-    for name in ["c.jsonl", "out.jsonl"] {
+    folder.run("backup s.rsm -o b.rsm").expect(0);
+    folder.run("export s.rsm -o s.rss").expect(0);
+    folder.run("repair s.rsm -o r.rsm").expect(0);
+    for name in ["c.jsonl", "out.jsonl", "b.rsm", "s.rss", "r.rsm"] {
         let found = std::fs::metadata(folder.path(name)).unwrap();
         let owned = (found.uid(), found.gid(), found.mode() & 0o777);
         assert_eq!(owned, (12, 34, 0o640), "{name}");

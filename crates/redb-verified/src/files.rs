@@ -65,8 +65,8 @@ pub trait Files: fmt::Debug + Send + Sync {
         Ok(path.into())
     }
 
-    /// Changes the mode of a file that only its owner may read to that of another file, or to that
-    /// of new files.
+    /// Changes the mode of a file that only its owner may read to that of new files, or to the mode,
+    /// owner and group of another file, as far as the process may set them.
     fn set_mode(&self, _path: &Path, _like: Option<&Path>) -> Result<()> {
         Ok(())
     }
@@ -615,11 +615,12 @@ impl Files for Disk {
         if !cfg!(unix) {
             return Ok(());
         }
+        let file = open_regular(path)?;
         let mode = match like {
-            Some(like) => fs::metadata(like)?.permissions(),
+            Some(like) => kept_permissions(&file, &fs::metadata(like)?)?,
             None => mode_of_new_files(path)?,
         };
-        open_regular(path)?.set_permissions(mode)
+        file.set_permissions(mode)
     }
 
     fn are_shared(&self) -> bool {
@@ -724,6 +725,30 @@ pub(crate) fn create_private(path: &Path) -> Result<File> {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options.open(path)
+}
+
+/// Gives a file the owner and the group of the one that it is a copy of, as far as this process may,
+/// and returns the permissions to set: those for a group that it cannot give are left out.
+#[cfg(unix)]
+fn kept_permissions(file: &File, like: &fs::Metadata) -> Result<fs::Permissions> {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
+    let own = file.metadata()?;
+    if own.uid() != like.uid() {
+        // Only an administrator may give files away; others keep what they have written.
+        let _ = fchown(file, Some(like.uid()), None);
+    }
+    let gid = like.gid();
+    let has_group = own.gid() == gid || fchown(file, None, Some(gid)).is_ok();
+    let mode = like.permissions().mode();
+    Ok(fs::Permissions::from_mode(match has_group {
+        true => mode,
+        false => mode & !0o070,
+    }))
+}
+
+#[cfg(not(unix))]
+fn kept_permissions(_file: &File, like: &fs::Metadata) -> Result<fs::Permissions> {
+    Ok(like.permissions())
 }
 
 /// Returns the mode of files that the process creates. Only creating a file shows it without

@@ -81,8 +81,8 @@ impl TemporaryFile {
         Ok((scratch, file))
     }
 
-    /// Renames the file to `target`, unless that name is taken. Gives it the mode of `source`, of
-    /// which it is a copy, or the mode of a new file.
+    /// Renames the file to `target`, unless that name is taken. Gives it the mode, owner and group of
+    /// `source`, of which it is a copy, or the mode of a new file.
     ///
     /// # Errors
     /// [`EngineError::AlreadyExists`], [`EngineError::Forked`], [`EngineError::Io`].
