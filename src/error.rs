@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use redb_verified::EngineError;
 
 use resemblance_sketch::SketchError;
+use resemblance_sketch::schema::noun;
 
 use crate::types::DocumentId;
 
@@ -160,7 +161,7 @@ pub enum Error {
     },
     /// A stream to import is damaged or truncated, or is not a stream. Documents before the damage
     /// can be imported. Export the rest again.
-    #[error("the stream is damaged after {documents} documents: {detail}")]
+    #[error("the stream is damaged after {documents} {}: {detail}", noun(*.documents, "document"))]
     DamagedStream {
         /// The number of complete documents before the damage.
         documents: u64,
@@ -183,7 +184,7 @@ pub enum Error {
     },
     /// An import ended before the end of its stream. Committed documents remain in the store.
     /// Import the rest again.
-    #[error("{source}; the first {documents} documents of the stream were committed or skipped")]
+    #[error("{source}; committed or skipped before it: {documents} {} of the stream", noun(*.documents, "document"))]
     ImportStopped {
         /// The number of documents, from the start of the stream, that have been imported and need
         /// not be sent again.

@@ -170,6 +170,8 @@ pub use write::{InsertMany, WriteTransaction};
 /// of texts, frequencies of features, and the error of sketching. Most programs set them through a
 /// [`SchemaBuilder`] and use few of these names.
 pub mod schema {
+    #[doc(hidden)]
+    pub use resemblance_sketch::schema::noun;
     pub use resemblance_sketch::schema::{ClusterBounds, Linkage};
     pub use resemblance_sketch::{
         Banding, DesignReport, DocumentFrequencies, EmptyDocuments, KeptVector, Language,

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::{fmt, io};
 
 use resemblance::Error;
-use resemblance::schema::SketchError;
+use resemblance::schema::{SketchError, noun};
 use resemblance_corpus::{BadDocument, CorpusError, io_reason};
 
 /// The part of `--help` that documents the exit codes.
@@ -331,7 +331,8 @@ impl From<Error> for Failure {
         let kind = match error {
             Error::ImportStopped { documents, source } => {
                 return Self::from(*source).with_note(format!(
-                    "the first {documents} documents of the stream were committed or skipped"
+                    "committed or skipped before it: {documents} {} of the stream",
+                    noun(documents, "document")
                 ));
             }
             Error::Io { action, source } => return Self::io(action, &source),

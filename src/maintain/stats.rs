@@ -22,7 +22,7 @@ use crate::read::SnapshotView;
 use crate::types::{DocumentId, Operation, Phase, ReportSettings, Watch};
 use crate::write::{DENSE_SHARE, WINDOW_BYTES, filter_bits_per_document};
 use resemblance_sketch::lanes::LaneRole;
-use resemblance_sketch::schema::DesignReport;
+use resemblance_sketch::schema::{DesignReport, noun};
 
 /// Number of the largest buckets that are listed.
 const NAMED_BUCKETS: usize = 10;
@@ -332,16 +332,20 @@ impl fmt::Display for Stats {
         };
         writeln!(
             f,
-            "{} documents, {:.1} MB, {state}",
+            "{} {}, {:.1} MB, {state}",
             grouped(self.documents),
+            noun(self.documents, "document"),
             megabytes(self.allocated_bytes)
         )?;
         writeln!(
             f,
-            "{} runs, {} merges under way, {} documents not flushed",
+            "{} {}, {} {} under way, {} {} not flushed",
             self.runs.len(),
+            noun(self.runs.len() as u64, "run"),
             self.merges.len(),
-            grouped(self.memtable_documents)
+            noun(self.merges.len() as u64, "merge"),
+            grouped(self.memtable_documents),
+            noun(self.memtable_documents, "document")
         )?;
         write!(
             f,

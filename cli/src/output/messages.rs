@@ -4,7 +4,7 @@ use std::fmt;
 use std::fmt::Display;
 use std::io::{IsTerminal, Write};
 
-use resemblance::schema::DesignReport;
+use resemblance::schema::{DesignReport, noun};
 
 use super::colour::{has_colour, painted_counts};
 use super::escape;
@@ -111,6 +111,15 @@ impl fmt::Display for GroupedNumber {
     }
 }
 
+/// A count in a message with the noun that it counts, such as `1 pair` or `2 pairs`.
+pub(crate) struct Counted(pub(crate) u64, pub(crate) &'static str);
+
+impl fmt::Display for Counted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", GroupedNumber(self.0), noun(self.0, self.1))
+    }
+}
+
 /// Bytes in MiB, or in GiB from 10 GiB on.
 pub(crate) struct BinarySize(pub(crate) u64);
 
@@ -126,6 +135,13 @@ impl fmt::Display for BinarySize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nouns_follow_their_counts() {
+        let counted = [(1, "pair"), (2, "pair"), (0, "hash")].map(|(n, noun)| Counted(n, noun));
+        let printed = counted.map(|counted| counted.to_string());
+        assert_eq!(printed, ["1 pair", "2 pairs", "0 hashes"]);
+    }
 
     #[test]
     fn sizes_are_printed_with_few_digits() {

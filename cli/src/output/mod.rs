@@ -28,7 +28,7 @@ pub(crate) use destination::{
 pub(crate) use drawing::write_chart;
 pub(crate) use guard::parent;
 pub(crate) use messages::{
-    BinarySize, GroupedNumber, Messages, print_failure, print_help, print_usage,
+    BinarySize, Counted, GroupedNumber, Messages, print_failure, print_help, print_usage,
 };
 pub(crate) use pair_sorter::{PairSorter, SortedPairs, UnsortedPair};
 pub(crate) use progress::ProgressDisplay;

@@ -19,6 +19,7 @@ use tempfile::{TempDir, TempPath};
 
 use super::destination::{self, CompleteFile, Destination, cannot_write, failed};
 use super::guard;
+use super::messages::Counted;
 use super::target::OutputTarget;
 use crate::failure::{Failure, Result};
 use resemblance::invariant::{at, bug};
@@ -401,7 +402,8 @@ impl OutputFolder {
         Ok(match removed.sum::<u64>() {
             0 => None,
             count => Some(format!(
-                "removed {count} files from {}",
+                "removed {} from {}",
+                Counted(count, "file"),
                 self.target.display()
             )),
         })

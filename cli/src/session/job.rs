@@ -18,7 +18,7 @@ use super::shard::{self, JobContent, JobValue, ShardReader, ShardWriter};
 use super::tally::ReadDocument;
 use crate::failure::{Failure, Result};
 use crate::options::differing_options;
-use crate::output::{open_folder, scratch_builder, sync_folder};
+use crate::output::{Counted, open_folder, scratch_builder, sync_folder};
 use resemblance::invariant::bug;
 use resemblance_corpus::{
     Corpus, CorpusSource, JOB_LOCK, JOB_MANIFEST, SourceKind, SourceOrigin, SourceTotals,
@@ -102,10 +102,10 @@ impl Job {
             }
         }
         context.note(format!(
-            "job {}: reusing {} of {} files",
+            "job {}: reusing {} of {}",
             folder.display(),
             known.len(),
-            corpus.sources.len()
+            Counted(corpus.sources.len() as u64, "file")
         ));
         Ok(Some(Arc::new(Self {
             folder: folder.to_path_buf(),
@@ -245,7 +245,8 @@ impl Manifest {
             Some(format!("different values of {}", names.join(", ")))
         } else if known.files.len() != self.files.len() {
             let (then, now) = (known.files.len(), self.files.len());
-            Some(format!("{then} files instead of {now}"))
+            let then = Counted(then as u64, "file");
+            Some(format!("{then} instead of {now}"))
         } else {
             let pairs = known.files.iter().zip(&self.files);
             let mut different = pairs.filter(|(then, now)| then != now);

@@ -12,7 +12,7 @@ use resemblance::{Bounds, Clusters, Join, MissedPairs, Schema};
 use super::context::Context;
 use crate::failure::Result;
 use crate::options::JoinLimits;
-use crate::output::{ProgressDisplay, escape};
+use crate::output::{Counted, ProgressDisplay, escape};
 
 /// Shorter work is not announced.
 const MIN_SECONDS: f64 = 5.0;
@@ -78,12 +78,14 @@ impl JoinProgress {
         let found = self.found.load(Ordering::Relaxed);
         if found > 0 {
             let per_second = found as f64 / elapsed.as_secs_f64().max(0.001);
-            parts.push(format!("{found} pairs, {per_second:.0} a second"));
+            let found = Counted(found, "pair");
+            parts.push(format!("{found}, {per_second:.0} a second"));
         }
         let lanes = self.lanes.load(Ordering::Relaxed);
         let lanes_read = self.lanes_read.load(Ordering::Relaxed);
         if lanes > 0 {
-            parts.push(format!("{lanes_read} of {lanes} lanes"));
+            let lanes = Counted(lanes, "lane");
+            parts.push(format!("{lanes_read} of {lanes}"));
         }
         parts.push(format!("{} s", elapsed.as_secs()));
         if let Some(left) = self.left(elapsed, lanes_read, lanes) {
@@ -139,8 +141,9 @@ fn announce_join<A>(
     let threads = context.threads.min(cores).max(1);
     let seconds = expected.seconds / threads as f64;
     context.detail(format_args!(
-        "{} documents to join, about {} pairs",
-        expected.documents, expected.pairs
+        "{} to join, about {}",
+        Counted(expected.documents, "document"),
+        Counted(expected.pairs, "pair")
     ));
     Ok(JoinProgress {
         // Not shown if it is longer than a duration can be.
@@ -207,8 +210,11 @@ pub(crate) fn print_left_out(context: &Context, left_out: LeftOut) {
             ..
         } = left_out;
         context.note(format!(
-            "warning: --max-bucket left out comparisons in {buckets} buckets: {documents} documents were \
-             compared with the first ones only, and {pairs} pairs were not compared"
+            "warning: --max-bucket left out comparisons in {}; compared with the first documents only: {}; not \
+             compared: {}",
+            Counted(buckets, "bucket"),
+            Counted(documents, "document"),
+            Counted(pairs, "pair")
         ));
     }
 }

@@ -14,6 +14,7 @@ use super::documents::{CorpusDocuments, resolve_corpus};
 use super::tally::DocumentTally;
 use crate::failure::{Failure, Result};
 use crate::options::{CorpusOptions, SchemaOptions};
+use crate::output::Counted;
 use resemblance::invariant::bug;
 
 /// The input of a sample, and how it is read.
@@ -91,9 +92,10 @@ pub(crate) fn read_sample(context: &Context, source: SampleSource<'_>) -> Result
             }) => {
                 let (documents, mebibytes) = (sampler.len(), context.memory_bytes >> 20);
                 return Err(Failure::usage(format!(
-                    "comparing {documents} documents exactly takes more than the {mebibytes} MiB of \
-                     --memory"
-                )).with_note("raise --memory, or compare fewer documents with --sample N"));
+                    "comparing {} exactly takes more than the {mebibytes} MiB of --memory",
+                    Counted(documents as u64, "document")
+                ))
+                .with_note("raise --memory, or compare fewer documents with --sample N"));
             }
             Err(error) => return Err(error.into()),
         }
@@ -154,7 +156,9 @@ pub(crate) fn with_tf_idf(
         ));
     }
     context.note(format!(
-        "tf-idf by {features} features of {counted} documents"
+        "tf-idf by {} of {}",
+        Counted(features as u64, "feature"),
+        Counted(counted, "document")
     ));
     Ok(unweighed.with_weights(frequencies)?)
 }

@@ -6,6 +6,7 @@ use resemblance::{DocumentId, Record, Schema, Snapshot, Store, StoreOptions, Wri
 
 use super::context::Context;
 use crate::failure::{Failure, Result};
+use crate::output::Counted;
 use crate::output::escape::{PrintedKey, printed};
 
 /// Opens for reading, also while another process writes. A store that was not closed properly is read as its last
@@ -51,8 +52,9 @@ fn print_store(context: &Context, path: &Path, store: &Store) -> Result<()> {
     if context.messages.verbose {
         let documents = store.snapshot()?.len();
         context.detail(format_args!(
-            "{}: {documents} documents; {}",
+            "{}: {}; {}",
             path.display(),
+            Counted(documents, "document"),
             store.schema()
         ));
     }

@@ -16,7 +16,7 @@ use super::sampling::weighed;
 use super::stores::open_to_read;
 use crate::failure::{Failure, Result};
 use crate::options::{CorpusOptions, FilterOptions, JoinOptions, ReadOptions};
-use crate::output::PairSorter;
+use crate::output::{Counted, PairSorter};
 use resemblance_corpus::{ContentRule, is_store, only_store};
 
 /// The documents that are joined.
@@ -175,13 +175,15 @@ impl Subject {
         if let Some(features) = &mut features {
             features.flush()?;
             let bytes = features.file_bytes();
-            context.detail(format!("{bytes} bytes of features in a temporary file"));
+            let bytes = Counted(bytes, "byte");
+            context.detail(format!("{bytes} of features in a temporary file"));
         }
         if let Some(share) = reading.sample {
             let (read, records) = (filled.tally.read, filled.totals.records);
             context.note(format!(
-                "--sample {share}: {read} of {records} documents, by hashes of their keys; a pair is found \
-                 only if both are among them"
+                "--sample {share}: {read} of {}, by hashes of their keys; a pair is found only if both are among \
+                 them",
+                Counted(records, "document")
             ));
         }
         context.counts(filled.tally.reading(filled.totals));

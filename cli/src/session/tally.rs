@@ -9,7 +9,7 @@ use resemblance_corpus::{BadDocument, Corpus, CorpusDocument, ReadTotals};
 
 use super::context::Context;
 use crate::failure::{Failure, FailureKind, Result};
-use crate::output::GroupedNumber;
+use crate::output::{Counted, GroupedNumber};
 
 /// The number of documents after which, if all of them are bad, no good ones are waited for.
 const MAX_BAD_AT_FIRST: u64 = 1_000;
@@ -91,8 +91,9 @@ impl DocumentTally {
             return Ok(());
         }
         let Self { bad, read, .. } = self;
-        let message =
-            format!("{bad} of {read} documents are bad, which is too many for --skip-bad");
+        let are = if *bad == 1 { "is" } else { "are" };
+        let read = Counted(*read, "document");
+        let message = format!("{bad} of {read} {are} bad, which is too many for --skip-bad");
         let failure =
             Failure::bad_input(message).with_note(format!("the first: {}", first.brief()));
         Err(first.notes().iter().fold(failure, Failure::with_note))

@@ -209,7 +209,7 @@ impl KnownTexts {
         })?;
         if left_out > 0 {
             context.note(format!(
-                "{left_out} texts do not fit into --memory: passages shared with them have no positions"
+                "texts that do not fit into --memory: {left_out}; passages shared with them have no positions"
             ));
         }
         Ok(Self { texts, text })
@@ -259,6 +259,7 @@ impl StoredTexts<'_> {
         if unknown > 0 {
             let name = self.store.display();
             let which = match known {
+                0 if documents == 1 => "the document".to_owned(),
                 0 => format!("the {documents} documents"),
                 _ => format!("{unknown} of the {documents} documents"),
             };

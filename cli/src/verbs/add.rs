@@ -22,7 +22,7 @@ use crate::options::{
     BoundOptions, CorpusOptions, StoredOptions, VerifyOptions, must_use_texts, parse_euclidean,
     parse_seconds,
 };
-use crate::output::{Evidence, Survivor, SurvivorPlace};
+use crate::output::{Counted, Evidence, Survivor, SurvivorPlace};
 use crate::session::{
     Context, CorpusDocuments, DOCUMENTS_TOGETHER, DocumentTally, MAX_HELD_BYTES, MissingText,
     ReadDocument, StoredTexts, WorkedDocument, change_store, resolve_corpus_to_store,
@@ -721,7 +721,8 @@ impl Addition<'_> {
         self.committed = self.tally.clone();
         self.done += pending;
         let (held, done) = (self.committed.held(), self.done);
-        let detail = format!("committed {held} documents of the first {done}");
+        let held = Counted(held, "document");
+        let detail = format!("committed {held} of the first {done}");
         self.context.detail(detail);
         self.next = None;
         match &mut self.verdicts {
@@ -835,8 +836,8 @@ impl Addition<'_> {
             return "nothing was added".into();
         }
         if self.verdicts.is_some() {
-            let held = self.committed.held();
-            return format!("committed {held} documents; to add the rest, give the command again");
+            let held = Counted(self.committed.held(), "document");
+            return format!("committed {held}; to add the rest, give the command again");
         }
         let next = match self.next {
             Some((source, line)) => {
@@ -846,8 +847,8 @@ impl Addition<'_> {
             None => String::new(),
         };
         format!(
-            "committed {} documents; to add the rest{next}, give --skip {}",
-            self.committed.held(),
+            "committed {}; to add the rest{next}, give --skip {}",
+            Counted(self.committed.held(), "document"),
             self.done
         )
     }

@@ -7,7 +7,7 @@ use resemblance::Error;
 
 use crate::failure::{Failure, Outcome, Result, unless_closed};
 use crate::options::FormatOptions;
-use crate::output::{Column, ColumnKind, GroupedNumber, Results, Value};
+use crate::output::{Column, ColumnKind, Counted, GroupedNumber, Results, Value};
 use crate::session::Context;
 
 /// Verify a store from end to end
@@ -45,11 +45,11 @@ pub(crate) fn check(context: &Context, arguments: &CheckArguments) -> Result<Out
                 _ => format!("has {} problems", GroupedNumber(found)),
             };
             context.note(format!(
-                "{} {verdict}: checked {} documents, {} postings in {} blocks",
+                "{} {verdict}: checked {}, {} in {}",
                 arguments.store.display(),
-                GroupedNumber(report.documents),
-                GroupedNumber(report.postings),
-                GroupedNumber(report.blocks)
+                Counted(report.documents, "document"),
+                Counted(report.postings, "posting"),
+                Counted(report.blocks, "block")
             ));
             if report.while_written {
                 context.note(

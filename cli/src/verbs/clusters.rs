@@ -9,7 +9,7 @@ use resemblance_corpus::verification::verify_exact;
 
 use crate::failure::{Outcome, Result};
 use crate::options::{FilterOptions, FormatOptions, JoinOptions, ReadOptions};
-use crate::output::{Column, ColumnKind, PairSorter, Results, SortedPairs, UnsortedPair};
+use crate::output::{Column, ColumnKind, Counted, PairSorter, Results, SortedPairs, UnsortedPair};
 use crate::session::{
     Context, JoinProduct, Subject, prepare_join, print_certainty, print_left_out, print_suspicious,
 };
@@ -92,8 +92,13 @@ pub(crate) fn clusters(context: &Context, arguments: &ClustersArguments) -> Resu
         let key = subject.documents.key(cluster.first)?;
         print_suspicious(context, cluster, key.as_deref());
     }
-    let (clusters, members) = (found.clusters, found.members);
-    context.note(format!("{clusters} clusters, {members} documents in them"));
+    let clusters = found.clusters;
+    context.note(format!(
+        "{}, {} in {}",
+        Counted(clusters, "cluster"),
+        Counted(found.members, "document"),
+        if clusters == 1 { "it" } else { "them" }
+    ));
     Ok(Outcome::found(clusters > 0))
 }
 

@@ -16,8 +16,8 @@ use super::contain::must_have_passages;
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::{CorpusOptions, PassageOptions, parse_part};
 use crate::output::{
-    Column, CompleteFile, Format, GroupedNumber, Layout, OutputTarget, Results, Sink, Value,
-    longest_run, passage_positions,
+    Column, CompleteFile, Counted, Format, GroupedNumber, Layout, OutputTarget, Results, Sink,
+    Value, longest_run, passage_positions,
 };
 use crate::session::{
     BitList, Context, CopiedRecords, CorpusDocuments, DocumentTally, KnownTexts, ScratchStore,
@@ -185,8 +185,8 @@ pub(crate) fn decontaminate(
     copy_records(context, &shared_corpus, totals, outputs, reports, || Ok(()))?;
     if compared.capped > 0 {
         context.note(format!(
-            "--max-frequency ignored hashes of {} documents: kept ones may share passages with tests",
-            compared.capped
+            "--max-frequency ignored hashes of {}: kept ones may share passages with tests",
+            Counted(compared.capped, "document")
         ));
     }
     let summary = compared.tally.summary("kept", compared.totals);

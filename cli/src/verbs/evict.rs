@@ -11,7 +11,7 @@ use resemblance_corpus::time_of_stamp;
 
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::{FormatOptions, now, parse_age};
-use crate::output::{GroupedNumber, Results, Value};
+use crate::output::{Counted, GroupedNumber, Results, Value};
 use crate::session::{Context, change_store, open_to_read};
 use resemblance::invariant::bug;
 
@@ -77,7 +77,8 @@ fn evict_from(context: &Context, arguments: &EvictArguments, store: &Store) -> R
     let (done, stopped) = context.carry_out(evict);
     if let Some(stopped) = stopped {
         let evicted = store.metrics().evicted;
-        let note = format!("evicted {evicted} documents; give the command again for the rest");
+        let evicted = Counted(evicted, "document");
+        let note = format!("evicted {evicted}; give the command again for the rest");
         return Err(stopped.with_note(note));
     }
     let evicted = done.map_err(|error| Failure::unfinished(path.display(), error))?;
@@ -149,14 +150,19 @@ impl Survey {
         }
         let is_by_age = arguments.older_than.is_some();
         let message = if is_by_age && self.newest == 0 {
-            format!("all stamps are 0, so --older-than would remove all {documents} documents")
+            let documents = match documents {
+                1 => "the only document".to_owned(),
+                all => format!("all {all} documents"),
+            };
+            format!("all stamps are 0, so --older-than would remove {documents}")
         } else {
             let option = match is_by_age {
                 true => "--older-than",
                 false => "--keep-newest",
             };
             format!(
-                "{option} would remove {removed} of {documents} documents, more than nine tenths"
+                "{option} would remove {removed} of {}, more than nine tenths",
+                Counted(documents, "document")
             )
         };
         if arguments.dry_run {
@@ -189,8 +195,8 @@ impl Survey {
         }
         if future > 0 && stamp <= now() && !is_like_an_age {
             return Some(format!(
-                "warning: {future} of {documents} documents have stamps in the future, up to {}; --older-than \
-                 compares stamps as seconds since 1970",
+                "warning: stamps in the future: {future} of {documents}, up to {}; --older-than compares \
+                 stamps as seconds since 1970",
                 shown(self.newest)
             ));
         }
@@ -229,10 +235,11 @@ fn print(
         false => ("removed", ""),
     };
     context.note(format!(
-        "{verb} {} of {} documents; {} remain{note}",
+        "{verb} {} of {}; {} {}{note}",
         GroupedNumber(report.evicted),
-        GroupedNumber(before),
-        GroupedNumber(left)
+        Counted(before, "document"),
+        GroupedNumber(left),
+        if left == 1 { "remains" } else { "remain" }
     ));
     let longest_ms = report.longest_slice.as_secs_f64() * 1_000.0;
     let fields = [

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::failure::{Failure, Outcome, Result};
-use crate::output::Destination;
+use crate::output::{Counted, Destination};
 use crate::session::{Context, open_to_read};
 
 /// Write the documents of a store as a stream for import
@@ -46,8 +46,9 @@ pub(crate) fn export(context: &Context, arguments: &ExportArguments) -> Result<O
     let report = done.map_err(|error| failure.unwrap_or_else(|| error.into()))?;
     output.destination.finish()?;
     context.note(format!(
-        "exported {} documents in {} bytes",
-        report.documents, report.bytes
+        "exported {} in {}",
+        Counted(report.documents, "document"),
+        Counted(report.bytes, "byte")
     ));
     Ok(Outcome::Done)
 }

@@ -10,6 +10,7 @@ use resemblance::report::ImportReport;
 use resemblance::{Error, ExistingKeys, Store};
 
 use crate::failure::{Failure, Outcome, Result};
+use crate::output::Counted;
 use crate::session::{Context, change_store};
 use resemblance_corpus::{Compression, CorpusError};
 
@@ -152,6 +153,7 @@ fn reported(arguments: &ImportArguments, error: Error, known: Option<Failure>) -
         Error::ImportStopped { documents, source } => {
             let note = match documents {
                 0 => "no document of the stream was added".to_owned(),
+                1 => "its first document was committed or skipped".to_owned(),
                 _ => format!("its first {documents} documents were committed or skipped"),
             };
             (*source, Some(note))
@@ -177,7 +179,8 @@ fn reported(arguments: &ImportArguments, error: Error, known: Option<Failure>) -
 }
 
 fn summary(report: &ImportReport) -> String {
-    let mut summary = format!("read {} documents, added {}", report.read, report.inserted);
+    let read = Counted(report.read, "document");
+    let mut summary = format!("read {read}, added {}", report.inserted);
     for (count, what) in [
         (report.replaced, "replaced"),
         (report.skipped, "skipped because of their keys"),

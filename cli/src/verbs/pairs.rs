@@ -12,8 +12,8 @@ use crate::options::{
     FilterOptions, FormatOptions, JoinOptions, ReadOptions, euclidean, similarity_name,
 };
 use crate::output::{
-    Column, ColumnKind, PairSorter, Results, SortedPairs, UnsortedPair, Value, euclidean_column,
-    euclidean_distance, nearness_columns,
+    Column, ColumnKind, Counted, PairSorter, Results, SortedPairs, UnsortedPair, Value,
+    euclidean_column, euclidean_distance, nearness_columns,
 };
 use crate::session::{
     Context, JoinProduct, JoinProgress, Subject, missed_pairs, prepare_join, print_certainty,
@@ -107,7 +107,7 @@ pub(crate) fn pairs(context: &Context, arguments: &PairsArguments) -> Result<Out
     results.finish()?;
     print_left_out(context, found.left_out);
     print_certainty(context, "a pair", found.certainty, found.missed.as_ref());
-    context.note(format!("{count} pairs"));
+    context.note(Counted(count, "pair"));
     Ok(Outcome::found(count > 0))
 }
 

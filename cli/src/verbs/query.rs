@@ -21,7 +21,8 @@ use crate::options::{
 };
 use crate::output::escape::{self, PrintedKey, printed};
 use crate::output::{
-    Column, ColumnKind, Results, Value, euclidean_column, euclidean_distance, nearness_columns,
+    Column, ColumnKind, Counted, Results, Value, euclidean_column, euclidean_distance,
+    nearness_columns,
 };
 use crate::session::{
     Context, CorpusDocuments, DocumentTally, MissingText, StoredTexts, find_document,
@@ -424,7 +425,8 @@ fn explain(context: &Context, question: &Question, matches: &Matches) {
     explain_nearest(context, question, matches);
     if let Some(beyond) = matches.budget_exceeded() {
         context.note(format!(
-            "the budget left out {beyond} documents that share a bucket; some of them may be more similar"
+            "the budget left out {}: others that share a bucket may be more similar",
+            Counted(beyond, "document")
         ));
     }
 }

@@ -10,7 +10,7 @@ use resemblance::schema::Rebanding;
 
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::{CorpusOptions, FormatOptions, TableGroups};
-use crate::output::{BinarySize, Results, Value};
+use crate::output::{BinarySize, Counted, Results, Value};
 use crate::session::{
     Context, ScratchStore, StoreBuilding, bulk_options, fill, must_take_text, open_to_read,
     resolve_corpus_to_store,
@@ -193,9 +193,9 @@ fn read_sets(
 }
 
 fn expectation(estimate: &BuildEstimate) -> String {
-    let documents = estimate.documents;
+    let documents = Counted(estimate.documents, "document");
     if estimate.disk_bytes == 0 {
-        return format!("the lanes of {documents} documents do not change");
+        return format!("the lanes of {documents} do not change");
     }
     let growth = BinarySize(estimate.disk_bytes);
     let memory = BinarySize(estimate.memory_bytes);
@@ -204,7 +204,7 @@ fn expectation(estimate: &BuildEstimate) -> String {
         bytes => format!(" and {} for temporary files", BinarySize(bytes)),
     };
     format!(
-        "new postings for {documents} documents: about {memory} of memory, {growth} of disk besides the \
+        "new postings for {documents}: about {memory} of memory, {growth} of disk besides the \
          old ones{temporary}"
     )
 }

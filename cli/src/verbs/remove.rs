@@ -8,6 +8,7 @@ use resemblance::{DocumentId, Filter, Store};
 
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::{parse_key, parse_keys, read_keys};
+use crate::output::Counted;
 use crate::output::escape::PrintedKey;
 use crate::session::{Context, change_each, change_store, open_to_read};
 
@@ -89,7 +90,8 @@ fn remove_prefix(
     if arguments.dry_run {
         let store = open_to_read(context, &arguments.store)?;
         let found = ids_below(context, arguments, &store, prefix)?.len();
-        context.note(format!("a dry run: {found} documents would be removed"));
+        let counted = Counted(found as u64, "document");
+        context.note(format!("a dry run: {counted} would be removed"));
         return Ok(Outcome::found(found > 0));
     }
     let options = &context.store_options;
@@ -125,7 +127,8 @@ fn ids_below(
     let are_most = u128::from(found) * 10 > u128::from(documents) * 9;
     if are_most && !arguments.force {
         let message = format!(
-            "--prefix would remove {found} of {documents} documents, more than nine tenths"
+            "--prefix would remove {found} of {}, more than nine tenths",
+            Counted(documents, "document")
         );
         if !arguments.dry_run {
             return Err(Failure::usage(message).with_note("--force removes them anyway"));

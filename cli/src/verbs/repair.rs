@@ -4,11 +4,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 use resemblance::report::{IdRange, RepairReport};
+use resemblance::schema::noun;
 use resemblance::{Schema, Store};
 
 use crate::failure::{Failure, Outcome, Result, unless_closed};
 use crate::options::FormatOptions;
-use crate::output::{Column, Results, Value, must_be_new};
+use crate::output::{Column, Counted, Results, Value, must_be_new};
 use crate::session::{Context, bulk_options};
 
 /// Make a new store from the readable parts of a damaged one
@@ -81,7 +82,16 @@ fn print(arguments: &RepairArguments, report: &RepairReport) -> Result<()> {
             Value::Text(detail),
         ])
     };
-    line("kept", "", "", &format!("{} documents", report.documents))?;
+    line(
+        "kept",
+        "",
+        "",
+        &format!(
+            "{} {}",
+            report.documents,
+            noun(report.documents, "document")
+        ),
+    )?;
     let ranges: [(&str, &[IdRange]); 2] =
         [("lost", &report.lost), ("may be back", &report.may_be_back)];
     for (what, ranges) in ranges {
@@ -99,10 +109,14 @@ fn print(arguments: &RepairArguments, report: &RepairReport) -> Result<()> {
 
 fn summary(report: &RepairReport, scan: bool) -> String {
     let mut summary = match report.documents_before {
-        Some(before) => format!("kept {} of {before} documents", report.documents),
+        Some(before) => format!(
+            "kept {} of {}",
+            report.documents,
+            Counted(before, "document")
+        ),
         None => format!(
-            "kept {} documents; the number before cannot be read",
-            report.documents
+            "kept {}; the number before cannot be read",
+            Counted(report.documents, "document")
         ),
     };
     if report.documents_replaced > 0 {

@@ -21,7 +21,7 @@ use crate::options::{
     JoinLimits, JoinOptions, KeepRule, PolicyName, ReadOptions, SurvivorOptions, parse_part,
 };
 use crate::output::escape::{PrintedKey, printed};
-use crate::output::{Destination, Evidence, GroupedNumber, SurvivorPlace, escape};
+use crate::output::{Counted, Destination, Evidence, GroupedNumber, SurvivorPlace, escape};
 use crate::session::{
     BitList, Context, DocumentTally, JoinProduct, JoinProgress, ReportedRow, Subject, document_key,
     limited, must_be_rereadable, prepare_join, read_report, read_texts_of, resolve_corpus,
@@ -189,11 +189,11 @@ pub(crate) fn report(context: &Context, arguments: &ReportArguments) -> Result<O
     destination.write(page.as_bytes())?;
     destination.finish()?;
     context.note(format!(
-        "dedup would remove {} of {} documents: {} pairs in {} clusters, see {}",
+        "dedup would remove {} of {}: {} in {}, see {}",
         GroupedNumber(found.dropped.dropped),
-        GroupedNumber(found.dropped.kept + found.dropped.dropped),
-        GroupedNumber(found.bands.pairs),
-        GroupedNumber(found.clusters.clusters),
+        Counted(found.dropped.kept + found.dropped.dropped, "document"),
+        Counted(found.bands.pairs, "pair"),
+        Counted(found.clusters.clusters, "cluster"),
         arguments.output.display()
     ));
     Ok(Outcome::Done)

@@ -12,7 +12,7 @@ use serde_json::{Map, json};
 use crate::failure::{FailureKind, Outcome, Result};
 use crate::options::parse_seconds;
 use crate::output::{
-    Column, Format, GroupedNumber, Layout, Results, Section, SectionItem, SectionRow, Value, escape,
+    Column, Counted, Format, Layout, Results, Section, SectionItem, SectionRow, Value, escape,
 };
 use crate::session::{Context, INTERRUPT, open_to_read, print_suspicious};
 
@@ -208,8 +208,8 @@ fn headline(store: &Store, stats: &Stats) -> String {
         false => "",
     };
     format!(
-        "{} documents, {}, {}{writers}{health}",
-        GroupedNumber(stats.documents),
+        "{}, {}, {}{writers}{health}",
+        Counted(stats.documents, "document"),
         escape::byte_size(stats.file_bytes),
         bounds.map(|bound| bound + ", ").collect::<String>()
     )

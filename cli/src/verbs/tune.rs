@@ -7,7 +7,7 @@ use clap::Args;
 use itertools::Itertools as _;
 use resemblance::exact::fingerprints_within;
 use resemblance::invariant::OrBug;
-use resemblance::schema::{Banding, TYPICAL_FEATURES};
+use resemblance::schema::{Banding, TYPICAL_FEATURES, noun};
 use resemblance::{Error, MinHash, Schema, SimHash, Vector};
 use resemblance_eval::{
     BAND_POSTING_BYTES, Background, BandingChoice, Chart, TABLE_POSTING_BYTES, TableChoice,
@@ -19,7 +19,7 @@ use crate::options::{
     CorpusOptions, FormatOptions, TableGroups, default_text, parse_bits, parse_euclidean,
     simhash_of,
 };
-use crate::output::{Column, Destination, GroupedNumber, Results, Value, write_chart};
+use crate::output::{Column, Counted, Destination, GroupedNumber, Results, Value, write_chart};
 use crate::session::{Context, SampleSource, read_sample};
 use resemblance_corpus::ContentRule;
 
@@ -307,17 +307,18 @@ fn tune_nearest(context: &Context, arguments: &TuneArguments) -> Result<Outcome>
     for &near in &arguments.nearest {
         let plan = near_neighbour_plan(near, far, documents)?;
         context.note(format!(
-            "neighbours of similarity {near}: take {} bands of {} rows",
-            GroupedNumber(plan.bands.into()),
-            plan.rows
+            "neighbours of similarity {near}: take {} of {}",
+            Counted(plan.bands.into(), "band"),
+            Counted(plan.rows.into(), "row")
         ));
     }
     if arguments.format.layout().is_table() {
         arguments.say(&format!(
-            "near neighbours among {documents} documents of similarity {far}\n\
+            "near neighbours among {documents} {} of similarity {far}\n\
              posting_bytes: {BAND_POSTING_BYTES} a band, in a store of such bands\n\
              short_probability: of query --nearest, by the first rows of {own} bands, which take \
-             nothing more"
+             nothing more",
+            noun(documents, "document")
         ))?;
     }
     let columns = Column::list(
@@ -466,7 +467,7 @@ impl BandingTable<'_> {
         };
         let candidates = match chosen.candidates {
             ..1.0 => "less than one candidate".to_owned(),
-            candidates => format!("{} candidates", GroupedNumber(candidates.ceil() as u64)),
+            candidates => Counted(candidates.ceil() as u64, "candidate").to_string(),
         };
         Ok(format!(
             "{verb} {} values: {:.1} % of the pairs of similarity {threshold} are found, the estimates deviate by \
@@ -600,8 +601,8 @@ fn tune_simhash(context: &Context, arguments: &TuneArguments, bits: u16) -> Resu
     // The largest number of documents that each number of tables is good for.
     let largest = choices.iter().rev().dedup_by(|a, b| count(a) == count(b));
     let advice = largest.map(|choice| {
-        let [tables, documents] = [count(&choice), choice.documents].map(GroupedNumber);
-        format!("{tables} tables up to {documents} documents")
+        let tables = Counted(count(&choice), "table");
+        format!("{tables} up to {}", Counted(choice.documents, "document"))
     });
     context.note(format!(
         "every fingerprint within distance {distance} is found: take {}",

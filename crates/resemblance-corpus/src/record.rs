@@ -6,6 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use resemblance::schema::noun;
 use serde::{Deserialize, Serialize};
 
 use super::archived_record::ArchivedRecord;
@@ -150,10 +151,7 @@ impl ReadTotals {
 /// each`.
 impl fmt::Display for ReadTotals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let counted = |count: u64, what: &str| match count {
-            1 => format!("1 {what}"),
-            _ => format!("{count} {what}s"),
-        };
+        let counted = |count: u64, what: &str| format!("{count} {}", noun(count, what));
         let mut forms = Vec::new();
         for (kind, read) in SourceKind::ALL.into_iter().zip(&self.forms) {
             let (files, name) = (counted(read.files, "file"), kind.name());

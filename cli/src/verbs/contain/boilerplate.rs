@@ -10,7 +10,7 @@ use resemblance::{ContainmentQuery, Overlaps, Store, Text};
 
 use super::ContainArguments;
 use crate::failure::{Failure, Outcome, Result};
-use crate::output::{Column, Results, Value};
+use crate::output::{Column, Counted, Results, Value};
 use crate::session::{Context, CorpusDocuments, DocumentTally, sketch_documents};
 use resemblance::invariant::bug;
 use resemblance_corpus::{Corpus, CorpusDocument};
@@ -83,8 +83,9 @@ pub(super) fn list_boilerplate(
     results.finish()?;
     let totals = items.end(context, &tally)?;
     context.note(format!(
-        "{} different passages that more than {max_frequency} documents have",
-        reported.len()
+        "{} in more than {}",
+        Counted(reported.len() as u64, "different passage"),
+        Counted(max_frequency, "document")
     ));
     context.counts(tally.summary("with such passages", totals));
     Ok(Outcome::found(!reported.is_empty()))

@@ -13,7 +13,7 @@ use resemblance::{ContainmentQuery, Filter, Overlap, Overlaps, Schema, Signature
 use self::boilerplate::list_boilerplate;
 use crate::failure::{Failure, Outcome, Result};
 use crate::options::{CorpusOptions, FilterOptions, FormatOptions, PassageOptions};
-use crate::output::{Column, Results, Value, longest_run, passage_positions};
+use crate::output::{Column, Counted, Results, Value, longest_run, passage_positions};
 use crate::session::{
     Context, CorpusDocuments, DocumentTally, KnownTexts, open_to_read, resolve_corpus,
     sketch_documents,
@@ -195,7 +195,8 @@ pub(crate) fn contain(context: &Context, arguments: &ContainArguments) -> Result
     let totals = items.end(context, &tally)?;
     if capped > 0 {
         context.note(format!(
-            "--max-frequency ignored hashes of {capped} texts: more documents may share passages with them"
+            "--max-frequency ignored hashes of {}: more documents may share passages with them",
+            Counted(capped, "text")
         ));
     }
     context.counts(tally.summary("with documents", totals));

@@ -14,7 +14,8 @@ use super::review::ReviewReport;
 use crate::failure::{Failure, Result};
 use crate::options::similarity_name;
 use crate::output::{
-    CompleteFile, DropReport, OutputTarget, RejectedReport, Results, Sink, SurvivorPlace, guard,
+    CompleteFile, Counted, DropReport, OutputTarget, RejectedReport, Results, Sink, SurvivorPlace,
+    guard,
 };
 #[cfg(feature = "sqlite")]
 use crate::session::corpus_changed;
@@ -177,9 +178,9 @@ impl DedupOutputs {
             let (read, documents) = (tally.read, totals.records);
             let expected = 100.0 * sampled.expected_drops(read, share);
             context.note(format!(
-                "--sample {share}: {read} of {documents} documents, by hashes of their keys; about \
-                 {expected:.1} % of all documents are expected to be dropped (the sample has only one \
-                 document of most pairs)"
+                "--sample {share}: {read} of {}, by hashes of their keys; about {expected:.1} % of all \
+                 documents are expected to be dropped (the sample has only one document of most pairs)",
+                Counted(documents, "document")
             ));
         }
         Ok(())

@@ -19,7 +19,7 @@ use crate::options::{
     BoundOptions, CorpusOptions, FormatOptions, SchemaOptions, must_compare_sets,
 };
 use crate::output::{
-    Destination, GroupedNumber, make_folder, may_be_folder, must_be_free, write_chart,
+    Counted, Destination, GroupedNumber, make_folder, may_be_folder, must_be_free, write_chart,
 };
 use crate::session::{
     Context, SampleSource, ScratchStore, StoreBuilding, read_sample, with_tf_idf,
@@ -239,9 +239,9 @@ fn read(context: &Context, arguments: &EvalArguments, schema: &Schema) -> Result
     if (sample.len() as u64) < sample.read {
         let share = sample.len() as f64 / sample.read as f64;
         context.note(format!(
-            "a sample of {} of {} documents: about {:.4} of the pairs",
+            "a sample of {} of {}: about {:.4} of the pairs",
             sample.len(),
-            sample.read,
+            Counted(sample.read, "document"),
             share * share
         ));
     }
@@ -278,8 +278,9 @@ fn verdict(evaluation: &Evaluation) -> String {
 }
 
 fn sentence(found: u64, pairs: u64, bound: &str, wrong: u64) -> String {
-    let [found, pairs, wrong] = [found, pairs, wrong].map(GroupedNumber);
-    format!("{found} of {pairs} pairs {bound} found, {wrong} wrong")
+    let [found, wrong] = [found, wrong].map(GroupedNumber);
+    let pairs = Counted(pairs, "pair");
+    format!("{found} of {pairs} {bound} found, {wrong} wrong")
 }
 
 fn report(context: &Context, arguments: &EvalArguments, evaluation: &Evaluation) -> Result<()> {
@@ -326,9 +327,11 @@ fn compare(
     if pairs.is_empty() {
         return Ok(None);
     }
-    let (kept, total) = (pairs.len(), pairs.total());
     context.note(format!(
-        "{kept} of {total} pairs of similarity {floor} up to below 1, {seeds} seeds"
+        "{} of {} of similarity {floor} up to below 1, {}",
+        pairs.len(),
+        Counted(pairs.total(), "pair"),
+        Counted(seeds, "seed")
     ));
     let mut progress = context.progress("sketching");
     let compared = compare_kinds(sample, &pairs, seeds, || context.tick(&mut progress))?;

@@ -11,7 +11,7 @@ use super::html::{self, HtmlCell, HtmlTable};
 use crate::chart::{Chart, ChartAxis};
 use crate::printable::{byte_size, grouped};
 use resemblance::key_text;
-use resemblance::schema::VectorMetric;
+use resemblance::schema::{VectorMetric, noun};
 
 /// The maximum number of bytes of a text to show.
 const SHOWN_BYTES: usize = 3_000;
@@ -85,8 +85,9 @@ impl ReportPage<'_> {
         ) {
             (0, _) => {
                 return format!(
-                    "Nothing would be removed from {} documents",
-                    grouped(documents)
+                    "Nothing would be removed from {} {}",
+                    grouped(documents),
+                    noun(documents, "document")
                 );
             }
             (few, ..0.05) => grouped(few),
@@ -97,8 +98,9 @@ impl ReportPage<'_> {
             bytes => format!(", {},", byte_size(bytes)),
         };
         format!(
-            "{share} of {} documents{size} would be removed",
-            grouped(documents)
+            "{share} of {} {}{size} would be removed",
+            grouped(documents),
+            noun(documents, "document")
         )
     }
 
@@ -165,7 +167,13 @@ impl ReportPage<'_> {
                     "similarity" => "",
                     _ => " About half of the pairs right at the threshold have a lower estimate.",
                 };
-                let bands = format!("{} bands of {} rows", minhash.bands(), minhash.rows());
+                let bands = format!(
+                    "{} {} of {} {}",
+                    minhash.bands(),
+                    noun(minhash.bands().into(), "band"),
+                    minhash.rows(),
+                    noun(minhash.rows().into(), "row")
+                );
                 let mut chart = Chart::new(
                     bands,
                     ChartAxis::share(axis),
@@ -191,10 +199,12 @@ impl ReportPage<'_> {
         );
         let left_out = &self.found.left_out;
         if !left_out.is_empty() {
-            let [pairs, buckets] = [left_out.pairs, left_out.buckets].map(grouped);
+            let counted = |count, what| format!("{} {}", grouped(count), noun(count, what));
             let _ = writeln!(
                 out,
-                "<p>{pairs} pairs in {buckets} buckets were not compared, because of --max-bucket.</p>"
+                "<p>Not compared, because of --max-bucket: {} in {}.</p>",
+                counted(left_out.pairs, "pair"),
+                counted(left_out.buckets, "bucket")
             );
         }
         Ok(out)
@@ -274,8 +284,8 @@ impl ReportPage<'_> {
         );
         for (band, pairs) in self.samples.iter().filter(|(band, _)| band.pairs > 0) {
             let (shown, all) = (grouped(pairs.len() as u64), grouped(band.pairs));
-            let name = html::text(&band.name);
-            let _ = writeln!(out, "<h3>{name}: {shown} of {all} pairs</h3>");
+            let (name, of) = (html::text(&band.name), noun(band.pairs, "pair"));
+            let _ = writeln!(out, "<h3>{name}: {shown} of {all} {of}</h3>");
             for (number, pair) in pairs.iter().enumerate() {
                 let [a, b] = pair.labels.each_ref().map(|label| html::text(label));
                 let (likeness, open) = (pair.likeness, if number == 0 { " open" } else { "" });
@@ -300,7 +310,7 @@ impl ReportPage<'_> {
             let uncompared = grouped(figures.uncompared);
             let _ = writeln!(
                 out,
-                "<p>The members of {uncompared} more clusters were not compared.</p>"
+                "<p>Further clusters, whose members were not compared: {uncompared}.</p>"
             );
         }
         let (largest, chains) = self.clusters.split_at(figures.largest.len());
@@ -330,9 +340,10 @@ impl ReportPage<'_> {
         let [dropped, documents, equal] =
             [tally.dropped, tally.kept + tally.dropped, tally.equal].map(grouped);
         let mut out = format!(
-            "<p><code>resemblance dedup {}</code> removes {dropped} of {documents} documents ({}): {}. {equal} of \
-             them are exact copies.</p>\n",
+            "<p><code>resemblance dedup {}</code> removes {dropped} of {documents} {} ({}): {}. Exact copies among \
+             them: {equal}.</p>\n",
             html::text(&self.rule.options),
+            noun(tally.kept + tally.dropped, "document"),
             percentage(tally.dropped, tally.kept + tally.dropped),
             self.rule.reason,
         );
@@ -347,14 +358,14 @@ impl ReportPage<'_> {
         if tally.estimated > 0 {
             let _ = writeln!(
                 out,
-                "<p>{} similarities are estimates, because the texts of the documents that stay are not here.</p>",
+                "<p>Similarities that are estimates, because the texts of the documents that stay are not here: {}.</p>",
                 grouped(tally.estimated)
             );
         }
         if tally.budget_exceeded > 0 {
             let _ = writeln!(
                 out,
-                "<p>{} documents were compared with only some of their candidates, because of --budget.</p>",
+                "<p>Documents compared with only some of their candidates, because of --budget: {}.</p>",
                 grouped(tally.budget_exceeded)
             );
         }
@@ -372,10 +383,11 @@ impl ReportPage<'_> {
             DropOrder::Similarity => "Documents that are least like those that stay come first.",
         };
         let mut out = format!(
-            "<h3>{} of {} removed documents</h3>\n<p>{order} <code>--drops</code> sets their number. At most {} bytes of a text are shown, around the first \
+            "<h3>{} of {} removed {}</h3>\n<p>{order} <code>--drops</code> sets their number. At most {} bytes of a text are shown, around the first \
              difference, and no text longer than {}.</p>\n{}",
             grouped(self.drops.len() as u64),
             grouped(tally.dropped),
+            noun(tally.dropped, "document"),
             grouped(SHOWN_BYTES as u64),
             byte_size(MAX_TEXT_BYTES as u64),
             self.legend()

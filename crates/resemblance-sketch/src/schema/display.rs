@@ -1,6 +1,7 @@
 //! Prints a schema in words. The alternate form `{:#}` also prints how the recall varies with the
 //! seed.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use super::definition::{MinHashSchema, Schema};
@@ -10,6 +11,20 @@ use crate::sketch::{Containment, MinHashKind, VectorKind, VectorMetric};
 
 /// The number of families of near-duplicates for which the spread of the recall is shown.
 const SHOWN_FAMILIES: u64 = 100;
+
+/// Returns a noun as it follows a count in a message: `pair` after 1, and otherwise `pairs`.
+#[doc(hidden)]
+#[must_use]
+pub fn noun(count: u64, singular: &str) -> Cow<'_, str> {
+    if count == 1 {
+        return singular.into();
+    }
+    Cow::Owned(match singular.strip_suffix("ch") {
+        Some(_) => format!("{singular}es"),
+        None if singular.ends_with("sh") => format!("{singular}es"),
+        None => format!("{singular}s"),
+    })
+}
 
 impl fmt::Display for Schema {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -38,8 +53,9 @@ impl fmt::Display for Schema {
             let (candidates, buckets) = (s.candidates(documents), s.buckets(documents));
             write!(
                 f,
-                "\n  {documents} documents expected: {candidates:.1} candidates a probe in {buckets} buckets if \
-                 uniform"
+                "\n  {documents} {} expected: {candidates:.1} candidates a probe in {buckets} buckets if \
+                 uniform",
+                noun(documents, "document")
             )?;
             if !is_external {
                 write!(
@@ -124,12 +140,15 @@ fn write_minhash(f: &mut fmt::Formatter<'_>, m: &MinHashSchema) -> fmt::Result {
     };
     write!(
         f,
-        "\n{family}: {} {values} of {} bits, {}, {} bands of {} rows, {}",
+        "\n{family}: {} {values} of {} {}, {}, {} {} of {} {}, {}",
         m.values,
         m.value_bits(),
+        noun(m.value_bits().into(), "bit"),
         m.kind,
         m.bands(),
+        noun(m.bands().into(), "band"),
         m.rows(),
+        noun(m.rows().into(), "row"),
         match m.kind {
             // Without the digits that come from the conversion.
             MinHashKind::Vector(VectorKind {

@@ -19,6 +19,7 @@ pub use builder::{MinHash, SchemaBuilder, SimHash};
 pub use definition::{MinHashSchema, Schema};
 pub use design::DesignReport;
 pub use difference::RecipeDifference;
+pub use display::noun;
 pub use near::{ClusterBounds, Combine, Linkage};
 pub use rebanding::Rebanding;
 pub use stored::UncheckedSchema;
