@@ -74,7 +74,8 @@ $RESEMBLANCE_TEMP_DIR and $RESEMBLANCE_WAIT override the file, and the command
 line overrides both. -v prints which file was read.";
 
 /// Returns the arguments with the defaults of the file that they or the environment name, and the
-/// path of the file, if there is one.
+/// path of the file, if there is one. `contradicts_itself` returns whether the values of parsed
+/// options contradict each other.
 ///
 /// # Errors
 ///
@@ -83,13 +84,13 @@ line overrides both. -v prints which file was read.";
 pub(crate) fn with_defaults(
     command: &Command,
     arguments: Vec<OsString>,
+    contradicts_itself: impl Fn(&ArgMatches) -> bool,
 ) -> Result<(Vec<OsString>, Option<PathBuf>)> {
     if !may_have_file(&arguments) {
         return Ok((arguments, None));
     }
     // The given arguments decide which defaults count. Any fault of them is reported later.
-    let partial = command.clone().ignore_errors(true);
-    let Ok(given) = partial.try_get_matches_from(&arguments) else {
+    let Some(given) = partial_matches(command, arguments.clone()) else {
         return Ok((arguments, None));
     };
     if given.subcommand_name().is_none() {
@@ -113,8 +114,69 @@ pub(crate) fn with_defaults(
         arguments.splice(end..end, defaults.iter().flatten().cloned());
         arguments
     };
-    let applicable = without_unmet(command, defaults, with);
+    let met = without_unmet(command, defaults, &with);
+    let alone = |defaults: &[Vec<OsString>]| alone(command, &given, defaults);
+    let contradict = |arguments: Vec<OsString>| {
+        let parsed = partial_matches(command, arguments);
+        parsed.is_some_and(|matches| contradicts_itself(&matches))
+    };
+    let agreeing = without_contradicting(
+        met,
+        |defaults| contradict(with(defaults)),
+        |defaults| contradict(alone(defaults)),
+    );
+    let applicable = without_unmet(command, agreeing, &with);
     Ok((with(&applicable), Some(path)))
+}
+
+/// Parses arguments as far as they are right.
+fn partial_matches(command: &Command, arguments: Vec<OsString>) -> Option<ArgMatches> {
+    let partial = command.clone().ignore_errors(true);
+    partial.try_get_matches_from(arguments).ok()
+}
+
+/// Returns the verb with its inputs and some defaults, without the options that are given.
+fn alone(command: &Command, given: &ArgMatches, defaults: &[Vec<OsString>]) -> Vec<OsString> {
+    let Some((name, values)) = given.subcommand() else {
+        return Vec::new();
+    };
+    let verb = command.find_subcommand(name);
+    let inputs = verb.into_iter().flat_map(Command::get_positionals);
+    let inputs = inputs.filter_map(|input| values.try_get_raw(input.get_id().as_str()).ok());
+    let inputs = inputs.flatten().flatten().cloned();
+    let words = [command.get_name(), name].map(OsString::from).into_iter();
+    let defaults = defaults.iter().flatten().cloned();
+    let end = std::iter::once(OsString::from("--"));
+    words.chain(defaults).chain(end).chain(inputs).collect()
+}
+
+/// Leaves out the defaults whose values contradict those of the command line, which overrides them.
+/// Defaults that contradict each other remain, as a mistake to report. Both functions return whether
+/// some defaults contradict themselves: with the command line, and without it.
+fn without_contradicting(
+    mut defaults: Vec<Vec<OsString>>,
+    with_given: impl Fn(&[Vec<OsString>]) -> bool,
+    alone: impl Fn(&[Vec<OsString>]) -> bool,
+) -> Vec<Vec<OsString>> {
+    if defaults.is_empty() || with_given(&[]) {
+        return defaults;
+    }
+    let are_at_odds = alone(&defaults);
+    while with_given(&defaults) {
+        let is_cause = |index: &usize| {
+            let Some(one) = defaults.get(*index).map(std::slice::from_ref) else {
+                return false;
+            };
+            let mut others = defaults.clone();
+            others.remove(*index);
+            with_given(one) && !alone(one) || !are_at_odds && !with_given(&others)
+        };
+        let Some(cause) = (0..defaults.len()).find(is_cause) else {
+            return defaults;
+        };
+        defaults.remove(cause);
+    }
+    defaults
 }
 
 /// Leaves out the defaults of options that need another one, which neither the command line nor the
@@ -122,7 +184,7 @@ pub(crate) fn with_defaults(
 fn without_unmet(
     command: &Command,
     mut defaults: Vec<Vec<OsString>>,
-    with: impl Fn(&[Vec<OsString>]) -> Vec<OsString>,
+    with: &impl Fn(&[Vec<OsString>]) -> Vec<OsString>,
 ) -> Vec<Vec<OsString>> {
     let missing = |defaults: &[Vec<OsString>]| {
         let parsed = command.clone().try_get_matches_from(with(defaults));

@@ -144,6 +144,28 @@ macro_rules! verbs {
     };
 }
 
+impl Verb {
+    /// An error if the values of options contradict each other, as far as that is known before anything is read.
+    fn must_agree(&self) -> Result<()> {
+        match self {
+            Self::Create(arguments) => arguments.must_agree(),
+            Self::Build(arguments) => arguments.must_agree(),
+            Self::Pairs(arguments) => arguments.must_agree(),
+            Self::Clusters(arguments) => arguments.must_agree(),
+            Self::Dedup(arguments) => arguments.must_agree(),
+            Self::Report(arguments) => arguments.must_agree(),
+            Self::Explain(arguments) => arguments.own_schema().map(drop),
+            Self::Eval(arguments) => arguments.own_schema().map(drop),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Returns true if the values of options contradict each other. What cannot be parsed is reported later.
+fn contradicts_itself(matches: &ArgMatches) -> bool {
+    ToolArguments::from_arg_matches(matches).is_ok_and(|parsed| parsed.verb.must_agree().is_err())
+}
+
 verbs! {
     Create create(CreateArguments) |_| None;
     Build build(BuildArguments) |_| None;
@@ -179,7 +201,7 @@ verbs! {
 pub fn run() -> ExitCode {
     let command = command();
     let given: Vec<OsString> = std::env::args_os().collect();
-    let (arguments, config) = match with_defaults(&command, given.clone()) {
+    let (arguments, config) = match with_defaults(&command, given.clone(), contradicts_itself) {
         Ok(with) => with,
         Err(failure) => {
             print_failure(&failure);

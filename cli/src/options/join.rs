@@ -28,6 +28,14 @@ pub(crate) struct JoinOptions {
 }
 
 impl JoinOptions {
+    /// An error if the values of these options contradict each other for a corpus, whatever is in it.
+    pub(crate) fn must_agree(&self) -> Result<()> {
+        let schema = self.schema.build(&self.bounds)?;
+        self.by.must_suit(&schema)?;
+        self.verify.is_exact(&schema, false)?;
+        self.corpus.settings().map(drop)
+    }
+
     /// An error if the family that is to decide is not one of the schema that the options ask for. To be
     /// called before the corpus is read.
     pub(crate) fn must_have_family(&self) -> Result<()> {

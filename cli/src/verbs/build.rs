@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
+use resemblance::Schema;
 use resemblance::schema::DesignReport;
 
 use crate::failure::{Outcome, Result};
@@ -47,13 +48,28 @@ pub(crate) struct BuildArguments {
     job: Option<PathBuf>,
 }
 
+impl BuildArguments {
+    /// Returns the schema that the options ask for, or an error if they contradict each other.
+    fn own_schema(&self) -> Result<Schema> {
+        let schema = self
+            .clusters
+            .put(self.schema.build(&self.bounds)?)?;
+        if self.job.is_some() {
+            self.schema.must_not_weigh("--job")?;
+        }
+        Ok(schema)
+    }
+
+    /// An error if the values of options contradict each other, whatever the corpus is.
+    pub(crate) fn must_agree(&self) -> Result<()> {
+        self.own_schema()?;
+        self.options.settings().map(drop)
+    }
+}
+
 pub(crate) fn build(context: &Context, arguments: &BuildArguments) -> Result<Outcome> {
     let target = &arguments.store;
-    let schema = arguments.schema.build(&arguments.bounds)?;
-    let mut schema = arguments.clusters.put(schema)?;
-    if arguments.job.is_some() {
-        arguments.schema.must_not_weigh("--job")?;
-    }
+    let mut schema = arguments.own_schema()?;
     must_be_new(target, "add adds documents to an existing store")?;
     if arguments.schema.weighs_by_rarity() {
         schema = with_tf_idf(context, schema, &arguments.corpus, &arguments.options)?;

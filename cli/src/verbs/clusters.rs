@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use resemblance::Clusters;
 use resemblance::search::{Certainty, LeftOut, SuspiciousCluster};
+use resemblance_corpus::is_store;
 use resemblance_corpus::verification::verify_exact;
 
 use crate::failure::{Outcome, Result};
@@ -50,6 +51,16 @@ struct FoundClusters {
     left_out: LeftOut,
     suspicious: Vec<SuspiciousCluster>,
     certainty: Certainty,
+}
+
+impl ClustersArguments {
+    /// An error if the values of options contradict each other, whatever the corpus is.
+    pub(crate) fn must_agree(&self) -> Result<()> {
+        match self.inputs.iter().any(|input| is_store(input)) {
+            true => Ok(()),
+            false => self.join.must_agree(),
+        }
+    }
 }
 
 pub(crate) fn clusters(context: &Context, arguments: &ClustersArguments) -> Result<Outcome> {

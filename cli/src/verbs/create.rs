@@ -6,6 +6,8 @@ use clap::Args;
 use itertools::Itertools as _;
 
 use crate::failure::{Failure, Outcome, Result};
+use resemblance::Schema;
+
 use crate::options::{BoundOptions, ClusterOptions, CorpusOptions, SchemaOptions};
 use crate::output::must_be_new;
 use crate::session::{Context, open_to_read, with_tf_idf};
@@ -51,6 +53,21 @@ pub(crate) struct CreateArguments {
     options: CorpusOptions,
 }
 
+impl CreateArguments {
+    /// Returns the schema that the options ask for, or an error if they contradict each other.
+    fn own_schema(&self) -> Result<Schema> {
+        self.clusters.put(self.schema.build(&self.bounds)?)
+    }
+
+    /// An error if the values of options contradict each other.
+    pub(crate) fn must_agree(&self) -> Result<()> {
+        match self.like {
+            Some(_) => Ok(()),
+            None => self.own_schema().map(drop),
+        }
+    }
+}
+
 pub(crate) fn create(context: &Context, arguments: &CreateArguments) -> Result<Outcome> {
     if arguments.schema.weighs_by_rarity() {
         return Err(
@@ -58,15 +75,14 @@ pub(crate) fn create(context: &Context, arguments: &CreateArguments) -> Result<O
                 .with_note("use --tf-idf-of CORPUS"),
         );
     }
-    let schema = match &arguments.like {
+    let mut schema = match &arguments.like {
         Some(other) => {
             let other = open_to_read(context, other)?;
             arguments.schema.must_agree(other.schema())?;
-            other.schema().clone()
+            arguments.clusters.put(other.schema().clone())?
         }
-        None => arguments.schema.build(&arguments.bounds)?,
+        None => arguments.own_schema()?,
     };
-    let mut schema = arguments.clusters.put(schema)?;
     must_be_new(
         &arguments.store,
         "create never overwrites: give another name",

@@ -74,17 +74,25 @@ pub(crate) struct ExplainArguments {
     options: CorpusOptions,
 }
 
+impl ExplainArguments {
+    /// Returns the schema that the options ask for, or an error if it cannot be explained.
+    pub(crate) fn own_schema(&self) -> Result<Schema> {
+        if self.schema.weighs_by_rarity() {
+            return Err(Failure::usage(
+                "--tf-idf counts the features of a whole corpus, and explain compares pairs",
+            ));
+        }
+        let schema = self.schema.build(&self.bounds)?;
+        if schema.vector().is_some() {
+            let usage = "explain compares texts by their features: omit --vector";
+            return Err(Failure::usage(usage));
+        }
+        Ok(schema)
+    }
+}
+
 pub(crate) fn explain(context: &Context, arguments: &ExplainArguments) -> Result<Outcome> {
-    if arguments.schema.weighs_by_rarity() {
-        return Err(Failure::usage(
-            "--tf-idf counts the features of a whole corpus, and explain compares pairs",
-        ));
-    }
-    let schema = arguments.schema.build(&arguments.bounds)?;
-    if schema.vector().is_some() {
-        let usage = "explain compares texts by their features: omit --vector";
-        return Err(Failure::usage(usage));
-    }
+    let schema = arguments.own_schema()?;
     // Before the texts are read, so that an output that cannot be written is refused immediately.
     let is_standard = arguments.output.as_os_str() == "-";
     let create = || Destination::create(&arguments.output, arguments.force);

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use resemblance::search::{Certainty, LeftOut};
 use resemblance::{MissedPairs, Pair, Pairs, take_behind};
+use resemblance_corpus::is_store;
 use resemblance_corpus::verification::verify_exact;
 
 use crate::failure::{Outcome, Result};
@@ -48,6 +49,16 @@ pub(crate) struct PairsArguments {
     reading: ReadOptions,
     #[command(flatten)]
     format: FormatOptions<true>,
+}
+
+impl PairsArguments {
+    /// An error if the values of options contradict each other, whatever the corpus is.
+    pub(crate) fn must_agree(&self) -> Result<()> {
+        match self.inputs.iter().any(|input| is_store(input)) {
+            true => Ok(()),
+            false => self.join.must_agree(),
+        }
+    }
 }
 
 pub(crate) fn pairs(context: &Context, arguments: &PairsArguments) -> Result<Outcome> {

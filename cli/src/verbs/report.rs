@@ -107,6 +107,11 @@ impl ReportArguments {
         }
     }
 
+    /// An error if the values of options contradict each other, whatever the corpus is.
+    pub(crate) fn must_agree(&self) -> Result<()> {
+        self.choices().must_agree()
+    }
+
     /// Returns the rule by which documents survive, and its options as they are printed.
     fn survivor_rule(&self) -> SurvivorRule {
         if let Some(path) = &self.decisions {

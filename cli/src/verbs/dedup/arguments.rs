@@ -323,22 +323,45 @@ impl DedupChoices<'_> {
         }
     }
 
+    /// An error if the values of options contradict each other, whatever the corpus is. With another
+    /// store, its schema decides about most of them.
+    pub(in crate::verbs) fn must_agree(&self) -> Result<()> {
+        self.check_limits()?;
+        self.join.corpus.settings()?;
+        match self.survivors.against {
+            Some(_) => Ok(()),
+            None => self.checked_basis(self.own_schema()?, None).map(drop),
+        }
+    }
+
+    /// Returns the schema that the options ask for.
+    fn own_schema(&self) -> Result<Schema> {
+        let join = self.join;
+        match self.lost {
+            Some(_) => join.schema.by_features().build(&join.bounds),
+            None => join.schema.build(&join.bounds),
+        }
+    }
+
     /// Returns the basis of the comparison, whose features have no weights yet.
     pub(in crate::verbs) fn basis(&self, context: &Context) -> Result<DedupBasis> {
         let join = self.join;
-        let (schema, against) = match &self.survivors.against {
+        match &self.survivors.against {
             Some(path) => {
                 let store = open_to_read(context, path)?;
                 join.schema.must_agree(store.schema())?;
                 join.bounds.must_lie_within(store.schema())?;
                 join.by.must_suit(store.schema())?;
-                (store.schema().clone(), Some(store.snapshot()?))
+                self.checked_basis(store.schema().clone(), Some(store.snapshot()?))
             }
-            None if self.lost.is_some() => (join.schema.by_features().build(&join.bounds)?, None),
-            None => (join.schema.build(&join.bounds)?, None),
-        };
+            None => self.checked_basis(self.own_schema()?, None),
+        }
+    }
+
+    /// Returns the basis for a schema, or an error if documents cannot be compared as the options ask.
+    fn checked_basis(&self, schema: Schema, against: Option<Snapshot>) -> Result<DedupBasis> {
         let has_budget = self.survivors.budget.is_some();
-        let by_features = join.verify.is_exact(&schema, has_budget)?;
+        let by_features = self.join.verify.is_exact(&schema, has_budget)?;
         must_use_texts(&self.survivors.texts, &schema, by_features)?;
         // The features of an exact schema are read too where they are compared one way.
         let needs_features = self.lost.is_some() || self.with_rejected;

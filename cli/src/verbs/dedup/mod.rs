@@ -67,6 +67,18 @@ pub(crate) fn dedup(context: &Context, arguments: &DedupArguments) -> Result<Out
     Ok(Outcome::Done)
 }
 
+impl DedupArguments {
+    /// An error if the values of options contradict each other, whatever the corpus is.
+    pub(crate) fn must_agree(&self) -> Result<()> {
+        check_levels(self)?;
+        check_sample(self)?;
+        match self.drops_documents() {
+            true => self.choices().must_agree(),
+            false => Ok(()),
+        }
+    }
+}
+
 /// Checks the corpus and the options, and opens the outputs: impossible requests are reported
 /// before anything is read.
 fn prepare<'a>(context: &Context, arguments: &'a DedupArguments) -> Result<Prepared<'a>> {

@@ -135,6 +135,29 @@ fn must_have_features(schema: &Schema) -> Result<()> {
     must_compare_sets(schema)
 }
 
+impl EvalArguments {
+    /// Returns the schema that the options ask for, or an error if it cannot be measured as they say.
+    pub(crate) fn own_schema(&self) -> Result<Schema> {
+        let schema = self.schema.build(&self.bounds)?;
+        must_have_features(&schema)?;
+        if self.seeds.is_some() && schema.minhash().is_none() && !self.compare {
+            return Err(Failure::usage(
+                "--seeds compares signatures of MinHash, and the schema has none",
+            )
+            .with_note("omit --seeds, or add --minhash K"));
+        }
+        let threshold = schema.minhash().map_or(1.0, |minhash| minhash.threshold());
+        let max_floor = if self.compare { 1.0 } else { threshold };
+        if !(self.min > 0.0 && self.min <= max_floor) {
+            return Err(Failure::usage(format!(
+                "--min: found {}, expected a similarity above 0 and at most {max_floor}",
+                self.min
+            )));
+        }
+        Ok(schema)
+    }
+}
+
 pub(crate) fn eval(context: &Context, arguments: &EvalArguments) -> Result<Outcome> {
     if let Some(folder) = &arguments.svg {
         may_be_folder(folder)?;
@@ -142,22 +165,7 @@ pub(crate) fn eval(context: &Context, arguments: &EvalArguments) -> Result<Outco
             must_be_free(&folder.join(name), arguments.force)?;
         }
     }
-    let mut schema = arguments.schema.build(&arguments.bounds)?;
-    must_have_features(&schema)?;
-    if arguments.seeds.is_some() && schema.minhash().is_none() && !arguments.compare {
-        return Err(Failure::usage(
-            "--seeds compares signatures of MinHash, and the schema has none",
-        )
-        .with_note("omit --seeds, or add --minhash K"));
-    }
-    let threshold = schema.minhash().map_or(1.0, |minhash| minhash.threshold());
-    let max_floor = if arguments.compare { 1.0 } else { threshold };
-    if !(arguments.min > 0.0 && arguments.min <= max_floor) {
-        return Err(Failure::usage(format!(
-            "--min: found {}, expected a similarity above 0 and at most {max_floor}",
-            arguments.min
-        )));
-    }
+    let mut schema = arguments.own_schema()?;
     if arguments.schema.weighs_by_rarity() {
         schema = with_tf_idf(context, schema, &arguments.inputs, &arguments.options)?;
     }
