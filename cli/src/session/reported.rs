@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use resemblance_corpus::{
-    Compression, ContentRule, Corpus, CorpusRecords, CorpusSettings, FieldPath, IdRule, SourceKind,
-    named_kind,
+    BadDocument, Compression, ContentRule, Corpus, CorpusRecords, CorpusSettings, FieldPath,
+    IdRule, SourceKind, named_kind,
 };
 use serde_json::{Map, Value};
 
@@ -247,8 +247,8 @@ fn rows_of_lines(
         context.interrupt.check()?;
         let place = || format!("{}:{number}", path.display());
         let read = String::from_utf8(read.map_err(cannot_read)?).map_err(|error| {
-            let position = error.utf8_error().valid_up_to() + 1;
-            Failure::bad_input(format!("invalid UTF-8 at byte {position}")).at(place())
+            let bad = BadDocument::of_utf8(error.as_bytes(), &error.utf8_error());
+            Failure::from(bad).at(place())
         })?;
         row.push_str(read.strip_suffix('\r').unwrap_or(&read));
         if form.is_open(&row) {

@@ -8,7 +8,7 @@ use resemblance::exact::{SharedPassage, longest_shared_passage};
 use resemblance::{Overlap, Schema, Snapshot, Text};
 use resemblance_corpus::verification::FeatureSets;
 use resemblance_corpus::{
-    ContentRule, Corpus, CorpusDocument, HtmlExtractor, ReadTotals, read_bounded,
+    BadDocument, ContentRule, Corpus, CorpusDocument, HtmlExtractor, ReadTotals, read_bounded,
 };
 
 use super::context::Context;
@@ -44,8 +44,8 @@ pub(crate) fn read_text(context: &Context, file: Option<&Path>, max_bytes: u64) 
             failure.with_note("--max-line SIZE sets the limit")
         })?;
     let mut text = String::from_utf8(bytes).map_err(|error| {
-        let position = error.utf8_error().valid_up_to() + 1;
-        Failure::bad_input(format!("invalid UTF-8 at byte {position}")).at(name)
+        let bad = BadDocument::of_utf8(error.as_bytes(), &error.utf8_error());
+        Failure::from(bad).at(name)
     })?;
     if text.starts_with('\u{feff}') {
         text.remove(0);

@@ -51,9 +51,7 @@ pub(crate) struct BuildArguments {
 impl BuildArguments {
     /// Returns the schema that the options ask for, or an error if they contradict each other.
     fn own_schema(&self) -> Result<Schema> {
-        let schema = self
-            .clusters
-            .put(self.schema.build(&self.bounds)?)?;
+        let schema = self.clusters.put(self.schema.build(&self.bounds)?)?;
         if self.job.is_some() {
             self.schema.must_not_weigh("--job")?;
         }

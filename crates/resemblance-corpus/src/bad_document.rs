@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::str::Utf8Error;
 
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +27,25 @@ impl BadDocument {
             reason: reason.into(),
             ..Self::default()
         }
+    }
+
+    /// Creates the error for bytes that are not UTF-8, with advice if they may be of one of the
+    /// encodings of a byte for each character.
+    pub fn of_utf8(bytes: &[u8], error: &Utf8Error) -> Self {
+        let place = error.valid_up_to();
+        let bad = Self::new(format!("invalid UTF-8 at byte {}", place + 1));
+        let Some(byte) = bytes.get(place).filter(|_| error.error_len().is_some()) else {
+            // The last character is cut off.
+            return bad;
+        };
+        let meaning = match byte {
+            0xa0.. => format!(" is {:?} in Latin-1 and Windows-1252", char::from(*byte)),
+            _ => String::from(" is a character in Windows-1252"),
+        };
+        bad.with_advice(format!(
+            "{byte:02X}{meaning}: if the file is in that encoding, \
+             iconv -f WINDOWS-1252 -t UTF-8 FILE > FILE.utf8 converts it"
+        ))
     }
 
     /// Creates the error for a field, or a part of one, with an unexpected value.

@@ -9,10 +9,7 @@ use super::settings::CorpusSettings;
 
 /// Returns the bytes as UTF-8.
 pub(crate) fn utf8(bytes: &[u8]) -> Result<&str, BadDocument> {
-    std::str::from_utf8(bytes).map_err(|error| {
-        let position = error.valid_up_to() + 1;
-        BadDocument::new(format!("invalid UTF-8 at byte {position}"))
-    })
+    std::str::from_utf8(bytes).map_err(|error| BadDocument::of_utf8(bytes, &error))
 }
 
 /// Returns the fields that the settings request.

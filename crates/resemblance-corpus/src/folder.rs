@@ -10,7 +10,7 @@ use super::argument::{PassedOver, is_file, path_bytes};
 use super::bad_document::BadDocument;
 use super::error::CorpusError;
 use super::form;
-use super::settings::CorpusSettings;
+use super::settings::{CorpusSettings, SourceKind};
 use super::source::{CorpusSource, SourceOrigin};
 
 /// The file that records the settings of a job.
@@ -69,10 +69,38 @@ pub(crate) fn list(
     }
     let shown = root.display();
     let mut notes = passed.notes(&shown);
+    notes.extend(object_files(&root, &sources, settings));
     if jobs > 0 {
         notes.insert(0, format!("skipped folders of jobs below {shown}: {jobs}"));
     }
     Ok((sources, notes))
+}
+
+/// Returns a note if most of the texts of a folder are JSON objects on several lines, which were
+/// probably meant as documents.
+fn object_files(
+    root: &Path,
+    sources: &[CorpusSource],
+    settings: &CorpusSettings,
+) -> Option<String> {
+    if settings.kind.is_some() {
+        return None;
+    }
+    let is_text =
+        |source: &&CorpusSource| source.kind == SourceKind::Text && source.problem.is_none();
+    let texts = sources.iter().filter(is_text).count();
+    let paths = sources
+        .iter()
+        .filter(is_text)
+        .filter_map(CorpusSource::path);
+    let objects = paths.filter(|path| form::is_object_file(path)).count();
+    (objects > 0 && objects * 2 >= texts).then(|| {
+        format!(
+            "JSON objects below {} that are read as texts, with their markup: {objects}; jq -c . FILE > FILE.jsonl \
+             makes a document of each",
+            root.display()
+        )
+    })
 }
 
 /// Returns true if a folder holds the results of a job rather than a corpus.

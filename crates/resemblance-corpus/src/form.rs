@@ -28,7 +28,7 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 const INCLUDE: &str = "--include selects the files of a folder";
 
-const AS_FILES: &str = "--as files reads each file as one text";
+pub(crate) const AS_FILES: &str = "--as files reads each file as one text";
 
 /// Examines a file of a folder.
 pub(crate) fn look_into(
@@ -251,6 +251,18 @@ pub fn named_kind(name: &Path) -> Option<SourceKind> {
 /// Returns true if a file name's extension, apart from that of a compression, is `.json`.
 pub fn is_json_name(name: &Path) -> bool {
     plain_name(name).ends_with(".json")
+}
+
+/// Returns true if a file of a folder that is read as one text has a JSON object, by its name and its
+/// first byte.
+pub(crate) fn is_object_file(path: &Path) -> bool {
+    let starts_object = || {
+        let mut start = Vec::new();
+        let file = File::open(path).ok()?;
+        file.take(MAGIC_BYTES).read_to_end(&mut start).ok()?;
+        Some(without_mark(&start).trim_ascii_start().starts_with(b"{"))
+    };
+    is_json_name(path) && starts_object() == Some(true)
 }
 
 /// Returns the feature that such files require, if it is not part of this build.

@@ -30,7 +30,7 @@ pub(crate) fn parse<'a, 'k: 'a>(
         return Err(form::not_an_object(json));
     }
     let paths = columns::paths(settings);
-    let found = fields::find(json, &paths).map_err(|error| describe(&error))?;
+    let found = fields::find(json, &paths).map_err(|error| describe(json, &error))?;
     let named = |name: &str| *found.get(paths.iter().position(|known| *known == name)?)?;
     let given = |path: Option<&'_ FieldPath>| path.and_then(|path| named(path.name()));
     let content = content_of(settings, json, named)?;
@@ -107,7 +107,7 @@ fn content_of<'a>(
 }
 
 /// Returns the parser's message without its line number, which is always 1.
-fn describe(error: &serde_json::Error) -> BadDocument {
+fn describe(json: &str, error: &serde_json::Error) -> BadDocument {
     let text = error.to_string();
     let sentence = text
         .rsplit_once(" at line ")
@@ -118,7 +118,15 @@ fn describe(error: &serde_json::Error) -> BadDocument {
         sentence => format!("not JSON: {sentence}"),
     };
     // The parser counts columns from 1, and returns 0 if it has read nothing.
-    BadDocument::new(format!("{reason} (column {})", error.column().max(1)))
+    let bad = BadDocument::new(format!("{reason} (column {})", error.column().max(1)));
+    // An object that is laid out on several lines ends each of them so.
+    let continues = error.is_eof() && json.trim_ascii_end().ends_with(['{', '[', ',']);
+    match continues {
+        true => bad
+            .with_advice("an object must be on one line: jq -c . FILE > FILE.jsonl converts them")
+            .with_advice(form::AS_FILES),
+        false => bad,
+    }
 }
 
 fn missing(path: &FieldPath, json: &str, option: &str) -> BadDocument {
