@@ -8,8 +8,10 @@ use resemblance::exact::{SharedPassage, longest_shared_passage};
 use resemblance::{Overlap, Schema, Snapshot, Text};
 use resemblance_corpus::verification::FeatureSets;
 use resemblance_corpus::{
-    BadDocument, ContentRule, Corpus, CorpusDocument, HtmlExtractor, ReadTotals, read_bounded,
+    BadDocument, ContentRule, Corpus, CorpusDocument, HtmlExtractor, ReadTotals, SourceKind,
+    named_kind, read_bounded,
 };
+use serde::de::IgnoredAny;
 
 use super::context::Context;
 use super::copying::must_be_same;
@@ -18,12 +20,25 @@ use super::tally::DocumentTally;
 use crate::failure::{Failure, Result};
 use crate::options::CorpusOptions;
 
-/// Reads the text of a file, or of standard input without a file, and removes a byte order mark.
-pub(crate) fn read_text(context: &Context, file: Option<&Path>, max_bytes: u64) -> Result<String> {
+/// Reads the text of a file, or of standard input without a file, and removes a byte order mark. If it
+/// looks like a corpus, a note says how `corpus`, an option of the verb, reads its documents.
+pub(crate) fn read_text(
+    context: &Context,
+    file: Option<&Path>,
+    max_bytes: u64,
+    corpus: &str,
+) -> Result<String> {
     let name = match file {
         Some(path) => path.display().to_string(),
         None => "standard input".into(),
     };
+    let note = |form: &str| {
+        context.note(format!(
+            "warning: {name} looks like {form}, and is compared as one text; {corpus}"
+        ));
+    };
+    let of_name = file.and_then(named_kind).map(SourceKind::name);
+    of_name.iter().for_each(|form| note(form));
     let mut progress = context.progress("reading");
     let bytes = context
         .interrupt
@@ -45,12 +60,25 @@ pub(crate) fn read_text(context: &Context, file: Option<&Path>, max_bytes: u64) 
         })?;
     let mut text = String::from_utf8(bytes).map_err(|error| {
         let bad = BadDocument::of_utf8(error.as_bytes(), &error.utf8_error());
-        Failure::from(bad).at(name)
+        Failure::from(bad).at(name.as_str())
     })?;
     if text.starts_with('\u{feff}') {
         text.remove(0);
     }
+    if of_name.is_none() && begins_with_objects(&text) {
+        note(SourceKind::Lines.name());
+    }
     Ok(text)
+}
+
+/// Returns true if the first lines of a text are JSON objects.
+fn begins_with_objects(text: &str) -> bool {
+    let lines = text.lines().filter(|line| !line.trim().is_empty());
+    let mut first = lines.take(2).map(|line| {
+        let object = serde_json::from_str::<HashMap<String, IgnoredAny>>(line);
+        object.is_ok()
+    });
+    first.next() == Some(true) && first.next() != Some(false)
 }
 
 /// A text as a schema takes it: that of HTML, if its texts are that.

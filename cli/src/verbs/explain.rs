@@ -156,7 +156,8 @@ fn explain_files(
     guard::protect([a, b].map(Path::new));
     let read = |path: &OsString| {
         let file = (path != "-").then_some(Path::new(path));
-        let text = read_text(context, file, arguments.options.max_line_bytes())?;
+        let corpus = "--corpus FILE compares documents of it, which two keys name";
+        let text = read_text(context, file, arguments.options.max_line_bytes(), corpus)?;
         taken_text(schema, text)
     };
     let label = |path: &OsString| escape::one_line(&path.to_string_lossy());

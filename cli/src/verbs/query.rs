@@ -536,7 +536,9 @@ fn text_of(context: &Context, arguments: &QueryArguments) -> Result<String> {
     if file.is_none() && std::io::stdin().is_terminal() {
         context.note("reading the text from standard input");
     }
-    read_text(context, file, arguments.options.max_line_bytes())
+    let shown = file.map_or("-".into(), |path| path.display().to_string());
+    let corpus = format!("--corpus {shown} searches for each of its documents");
+    read_text(context, file, arguments.options.max_line_bytes(), &corpus)
 }
 
 fn query_corpus(
