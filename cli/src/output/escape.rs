@@ -60,27 +60,25 @@ pub(crate) fn parse(printed: &[u8]) -> Result<PrintedKey, String> {
 /// [`parse_string`] would read as an escape.
 pub(crate) fn string(key: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(key) {
-        Ok(text) if escaped_string(key).is_none() => Cow::Borrowed(text),
+        Ok(text) if read_escapes(key).is_none() => Cow::Borrowed(text),
         _ => self::key(key),
     }
 }
 
-/// The inverse of [`string`].
+/// The inverse of [`string`] and [`without_key`].
 pub(crate) fn parse_string(text: &str) -> PrintedKey {
-    let key = escaped_string(text.as_bytes());
-    PrintedKey::Key(key.unwrap_or_else(|| text.as_bytes().to_vec()))
+    let read = read_escapes(text.as_bytes());
+    read.unwrap_or_else(|| PrintedKey::Key(text.as_bytes().to_vec()))
 }
 
-/// Returns the key that a string in UTF-8 escapes, or `None` if the string itself is the key.
-fn escaped_string(text: &[u8]) -> Option<Vec<u8>> {
+/// Returns what a string in UTF-8 escapes, or `None` if the string itself is the key.
+fn read_escapes(text: &[u8]) -> Option<PrintedKey> {
     memchr::memchr(b'\\', text)?;
-    match parse(text) {
+    let read = parse(text).ok()?;
+    match &read {
         // An escape of an escape; each step makes it shorter.
-        Ok(PrintedKey::Key(key)) if std::str::from_utf8(&key).is_ok() => {
-            escaped_string(&key).map(|_| key)
-        }
-        Ok(PrintedKey::Key(key)) => Some(key),
-        Ok(PrintedKey::Id(_)) | Err(_) => None,
+        PrintedKey::Key(key) if std::str::from_utf8(key).is_ok() => read_escapes(key).map(|_| read),
+        PrintedKey::Key(_) | PrintedKey::Id(_) => Some(read),
     }
 }
 
@@ -136,7 +134,7 @@ mod tests {
 
     #[test]
     fn strings_of_forms_are_keys_in_utf8_unless_they_look_escaped() {
-        let cases: [(&[u8], &str); 9] = [
+        let cases: [(&[u8], &str); 11] = [
             (b"C:\\new\\table", "C:\\new\\table"),
             (b"a\\\\b", "a\\\\b"),
             (b"a\tb", "a\tb"),
@@ -145,7 +143,9 @@ mod tests {
             (b"\\xFF", "\\\\xFF"),
             (b"\\\\xFF", "\\\\\\\\xFF"),
             (b"\xff\\", "\\xFF\\\\"),
-            (b"\\#7", "\\#7"),
+            (b"\\#7", "\\\\#7"),
+            (b"\\\\#7", "\\\\\\\\#7"),
+            (b"\\#x", "\\#x"),
         ];
         for (raw, text) in cases {
             assert_eq!(string(raw), text);
@@ -170,6 +170,7 @@ mod tests {
     fn escape_marks_a_document_without_a_key() {
         assert_eq!(without_key(12), "\\#12");
         assert_eq!(parse(b"\\#12"), Ok(PrintedKey::Id(12)));
+        assert_eq!(parse_string("\\#12"), PrintedKey::Id(12));
     }
 
     #[test]

@@ -38,6 +38,6 @@ pub(crate) use sections::{Section, SectionItem, SectionRow};
 pub(crate) use sink::{CompleteSink, Sink};
 pub(crate) use target::OutputTarget;
 pub(crate) use value::{
-    Column, ColumnKind, Value, euclidean_column, euclidean_distance, longest_run, nearness_columns,
-    passage_positions,
+    Column, ColumnKind, Value, euclidean_column, euclidean_distance, id_name, longest_run,
+    nearness_columns, passage_positions,
 };

@@ -14,7 +14,7 @@ use parquet::file::properties::WriterProperties;
 
 use super::destination::{self, CompleteFile, Destination};
 use super::escape;
-use super::value::{Column, ColumnKind, Value};
+use super::value::{Column, ColumnKind, Value, id_name};
 use crate::failure::{Failure, Result};
 use resemblance::invariant::bug;
 
@@ -47,7 +47,7 @@ impl ParquetRows {
         for Column { name, kind, .. } in columns {
             let (values, data_type) = match kind {
                 ColumnKind::Document => {
-                    let id = name.replacen("key", "id", 1);
+                    let id = id_name(name);
                     fields.push(Field::new(id, DataType::UInt64, true));
                     let values = PendingValues::Documents(Default::default(), Default::default());
                     (values, DataType::Utf8)
@@ -86,9 +86,8 @@ impl ParquetRows {
                 (PendingValues::Texts(texts), Value::Key(key)) => {
                     texts.append_value(escape::string(key));
                 }
-                (PendingValues::Texts(texts), Value::NoKey(_)) => texts.append_null(),
                 (PendingValues::Texts(texts), Value::Text(value)) => texts.append_value(value),
-                (PendingValues::Texts(texts), value @ Value::Bytes(_)) => {
+                (PendingValues::Texts(texts), value @ (Value::NoKey(_) | Value::Bytes(_))) => {
                     texts.append_value(value.text());
                 }
                 (PendingValues::Texts(texts), Value::OptionalText(value)) => {

@@ -76,7 +76,7 @@ pub(crate) enum Value<'a> {
     },
     /// A key that belongs to no stored document.
     Key(&'a [u8]),
-    /// A document without a key, by its number; nothing where forms have types.
+    /// A document without a key, by its number.
     NoKey(u64),
     Text(&'a str),
     /// A text, or nothing.
@@ -158,14 +158,14 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The fields of a column in JSON: a document has its number, too, and a key outside UTF-8 has its
-    /// bytes.
+    /// The fields of a column in JSON: a document, and one without a key, has its number, too, and a key
+    /// outside UTF-8 has its bytes.
     pub(crate) fn json_fields(
         &self,
         name: &str,
     ) -> impl Iterator<Item = (String, serde_json::Value)> {
         let id = match self {
-            Self::Document { id, .. } => Some((name.replacen("key", "id", 1), (*id).into())),
+            Self::Document { id, .. } | Self::NoKey(id) => Some((id_name(name), (*id).into())),
             _ => None,
         };
         let hex = match self {
@@ -212,6 +212,14 @@ impl Value<'_> {
             Self::Text(text) | Self::OptionalText(Some(text)) => Cow::Borrowed(*text),
             _ => self.text(),
         }
+    }
+}
+
+/// Returns the name of the field with the number of a document, beside that of its key.
+pub(crate) fn id_name(key_name: &str) -> String {
+    match key_name.contains("key") {
+        true => key_name.replacen("key", "id", 1),
+        false => format!("{key_name}_id"),
     }
 }
 

@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 use super::context::Context;
 use crate::failure::{Failure, Result};
 use crate::output::escape::{self, PrintedKey, printed};
+use crate::output::id_name;
 
 /// A row of a report: a pair of documents, and what is known of it.
 pub(crate) struct ReportedRow {
@@ -202,7 +203,10 @@ fn json_row(line: &str, read_key: fn(&str) -> PrintedKey) -> Result<Option<Repor
         match columns.get(name)? {
             Value::String(key) => Some(read_key(key)),
             _ => {
-                let digits = columns.get(&format!("{name}_hex"))?.as_str()?;
+                let Some(digits) = columns.get(&format!("{name}_hex")) else {
+                    return columns.get(&id_name(name))?.as_u64().map(PrintedKey::Id);
+                };
+                let digits = digits.as_str()?;
                 let escaped: String = digits
                     .as_bytes()
                     .chunks(2)
@@ -269,8 +273,10 @@ fn rows_of_lines(
 
 /// Reads a report in Parquet as a corpus is read: a row becomes a line of JSON.
 fn rows_of_table(context: &Context, path: &Path, on_row: OnRow<'_>) -> Result<()> {
+    let numbers = NAMES.iter().flatten().map(|name| id_name(name));
     let names = NAMES.iter().flatten().chain(&VALUES);
-    let fields = names.map(|name| FieldPath::from_name(name));
+    let names = names.map(|name| (*name).to_owned()).chain(numbers);
+    let fields = names.map(|name| FieldPath::from_name(&name));
     let settings = CorpusSettings {
         id: IdRule::Path,
         text_fields: fields.collect(),

@@ -508,6 +508,61 @@ fn keys_of_arbitrary_bytes_round_trip_through_every_form() {
     assert_eq!(folder.count("s.rsm"), 1);
 }
 
+/// In every form, a stored document without a key differs from one whose key reads like its number, and the reader of
+/// reports tells which it is.
+#[test]
+fn documents_without_keys_differ_from_their_numbers_in_every_form() {
+    use resemblance::{Document, Store};
+
+    let folder = Folder::new();
+    folder.write("c.jsonl", line(r"\#1", &text(1)));
+    folder.run("build s.rsm c.jsonl").expect(0);
+    let store = Store::open(folder.path("s.rsm")).unwrap();
+    let signature = store.sketch_text(&text(2)).unwrap();
+    store.insert(Document::without_key(), &signature).unwrap();
+    drop(store);
+    let corpus = [line("of-key", &text(1)), line("of-number", &text(2))].concat();
+    folder.write("more.jsonl", &corpus);
+    folder.write("all.jsonl", corpus + &line(r"\#1", &text(1)));
+    let parquet = cfg!(feature = "tables").then_some("parquet");
+    for form in FORMS.into_iter().chain(parquet) {
+        let report = format!("dedup more.jsonl --against s.rsm --dry-run --report r.{form}");
+        folder.run(&report).expect(0);
+        let explain = format!("explain --pairs r.{form} --corpus all.jsonl");
+        let refused = folder.run(&explain).expect(2);
+        refused.says(&[r"\#1 is a document without a key"]);
+        let listed = folder
+            .run(&format!(
+                "explain --pairs r.{form} --corpus all.jsonl --limit 1"
+            ))
+            .expect(0);
+        assert!(
+            listed.stdout.contains(r"b: \\#1"),
+            "{form}: {}",
+            listed.stdout
+        );
+        let page = format!("report all.jsonl -o {form}.html --decisions r.{form}");
+        folder.run(&page).expect(0);
+        assert!(folder.read_text(&format!("{form}.html")).contains(r"\#1"));
+    }
+    let survivors = |name: &str| {
+        folder
+            .read_text(name)
+            .lines()
+            .skip(1)
+            .map(|row| row.split(['\t', ',']).nth(1).unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    for name in ["r.tsv", "r.csv"] {
+        assert_eq!(survivors(name), [r"\\#1", r"\#1"], "{name}");
+    }
+    assert!(
+        folder
+            .read_text("r.jsonl")
+            .contains(r#""survivor_id":1,"survivor":null"#)
+    );
+}
+
 /// The owner and the group of a replaced or copied file are kept, with its mode. Only an administrator can test it.
 #[cfg(unix)]
 #[test]
