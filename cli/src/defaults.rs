@@ -143,7 +143,7 @@ fn alone(command: &Command, given: &ArgMatches, defaults: &[Vec<OsString>]) -> V
     let verb = command.find_subcommand(name);
     let inputs = verb.into_iter().flat_map(Command::get_positionals);
     let inputs = inputs.filter_map(|input| values.try_get_raw(input.get_id().as_str()).ok());
-    let inputs = inputs.flatten().flatten().cloned();
+    let inputs = inputs.flatten().flatten().map(OsString::from);
     let words = [command.get_name(), name].map(OsString::from).into_iter();
     let defaults = defaults.iter().flatten().cloned();
     let end = std::iter::once(OsString::from("--"));

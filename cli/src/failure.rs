@@ -385,6 +385,7 @@ impl From<CorpusError> for Failure {
         match error {
             CorpusError::Bad { reason, advice } => Self::bad_input(reason).with_notes(advice),
             CorpusError::Io { reason, advice } => Self::refused(reason).with_notes(advice),
+            other => Self::refused(other.to_string()),
         }
     }
 }

@@ -77,16 +77,14 @@ impl CorpusFiles {
             ));
         }
         let field = FieldPath::from_name;
-        let settings = CorpusSettings {
-            id: match key {
-                Some("id") => IdRule::FieldOrPath(field("id")),
-                Some(key) => IdRule::Field(field(key)),
-                None => IdRule::Path,
-            },
-            text_fields: vec![field(text)],
-            table,
-            ..CorpusSettings::default()
+        let mut settings = CorpusSettings::default();
+        settings.id = match key {
+            Some("id") => IdRule::FieldOrPath(field("id")),
+            Some(key) => IdRule::Field(field(key)),
+            None => IdRule::Path,
         };
+        settings.text_fields = vec![field(text)];
+        settings.table = table;
         let opened = in_background(py, None, move |_| Ok(CorpusReader::open(&paths, settings)))?;
         Ok(Self {
             reading: Arc::new(Mutex::new(Reading {
@@ -207,7 +205,7 @@ fn corpus_error(py: Python<'_>, error: &CorpusError) -> PyErr {
     let name = match error {
         CorpusError::Bad { .. } => return PyValueError::new_err(message),
         CorpusError::Io { .. } if error.is_missing() => "NotFoundError",
-        CorpusError::Io { .. } => "StoreIOError",
+        _ => "StoreIOError",
     };
     match class(py, "errors", name).and_then(|class| class.call1((message,))) {
         Ok(error) => PyErr::from_value(error),

@@ -121,20 +121,19 @@ impl CorpusOptions {
             FormOption::Warc => SourceKind::Warc,
             FormOption::Npy => SourceKind::Npy,
         });
-        Ok(CorpusSettings {
-            id,
-            text_fields: self.text_field.clone(),
-            vector_field: self.vector_field.clone(),
-            table: self.table.clone(),
-            kind,
-            separator: self.separator,
-            columns: self.columns.clone(),
-            include: globs("--include", &self.include)?,
-            exclude: globs("--exclude", &self.exclude)?,
-            hidden: self.hidden,
-            max_line_bytes: self.max_line,
-            ..CorpusSettings::default()
-        })
+        let mut settings = CorpusSettings::default();
+        settings.id = id;
+        settings.text_fields = self.text_field.clone();
+        settings.vector_field = self.vector_field.clone();
+        settings.table = self.table.clone();
+        settings.kind = kind;
+        settings.separator = self.separator;
+        settings.columns = self.columns.clone();
+        settings.include = globs("--include", &self.include)?;
+        settings.exclude = globs("--exclude", &self.exclude)?;
+        settings.hidden = self.hidden;
+        settings.max_line_bytes = self.max_line;
+        Ok(settings)
     }
 
     /// Bytes of the longest line or text.
@@ -199,16 +198,14 @@ pub(crate) struct StoredOptions {
 
 impl StoredOptions {
     /// Asks the corpus for the values to store.
-    pub(crate) fn extend(&self, settings: CorpusSettings) -> CorpusSettings {
+    pub(crate) fn extend(&self, mut settings: CorpusSettings) -> CorpusSettings {
         // A stamp that is given is that of all documents.
         let own = self.stamp.is_none().then(|| FieldPath::from_name("stamp"));
-        CorpusSettings {
-            stamp: self.stamp.unwrap_or(settings.stamp),
-            stamp_field: self.stamp_field.clone().or(own),
-            needs_stamp: self.stamp_field.is_some(),
-            payload_field: Some(self.payload_field.clone()),
-            ..settings
-        }
+        settings.stamp = self.stamp.unwrap_or(settings.stamp);
+        settings.stamp_field = self.stamp_field.clone().or(own);
+        settings.needs_stamp = self.stamp_field.is_some();
+        settings.payload_field = Some(self.payload_field.clone());
+        settings
     }
 }
 

@@ -75,10 +75,11 @@ impl Layout {
             Some(SourceKind::Lines) => Format::Jsonl,
             Some(SourceKind::Csv) => Format::Csv,
             Some(SourceKind::Parquet) => Format::Parquet,
-            Some(
-                kind
-                @ (SourceKind::Arrow | SourceKind::Sqlite | SourceKind::Warc | SourceKind::Npy),
-            ) => {
+            Some(SourceKind::Tsv | SourceKind::Text) | None => match is_json_name(path) {
+                true => Format::Json,
+                false => Format::Tsv,
+            },
+            Some(kind) => {
                 return Err(Failure::usage(format!(
                     "{} has the name of {}, in which results cannot be written",
                     path.display(),
@@ -86,10 +87,6 @@ impl Layout {
                 ))
                 .with_note(".parquet and .jsonl are formats with types"));
             }
-            Some(SourceKind::Tsv | SourceKind::Text) | None => match is_json_name(path) {
-                true => Format::Json,
-                false => Format::Tsv,
-            },
         };
         Ok(Self { format, has_header })
     }

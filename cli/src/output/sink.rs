@@ -474,6 +474,7 @@ fn archive_notes(counts: ArchiveCounts) -> Vec<String> {
         same_payload,
         near,
         unreplaced,
+        ..
     } = counts;
     let mut notes = Vec::new();
     if others + left_out > 0 {

@@ -128,11 +128,10 @@ impl Context {
     /// Returns the settings for reading a corpus, where decompressors may take half of the memory.
     pub(crate) fn corpus_settings(&self, options: &CorpusOptions) -> Result<CorpusSettings> {
         let passes_over = options.skip_unreadable;
-        Ok(CorpusSettings {
-            window_bytes: self.memory_bytes / 2,
-            unreadable: passes_over.then(|| Arc::clone(&self.unreadable)),
-            ..options.settings()?
-        })
+        let mut settings = options.settings()?;
+        settings.window_bytes = self.memory_bytes / 2;
+        settings.unreadable = passes_over.then(|| Arc::clone(&self.unreadable));
+        Ok(settings)
     }
 
     /// Prints the names of the files that --skip-unreadable has skipped. Returns true if there are

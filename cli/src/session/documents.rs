@@ -513,12 +513,10 @@ fn work_on<T>(
     for numbered in records {
         match corpus.parse(&numbered.record) {
             Ok(document) if !corpus.settings.is_sampled(&document.key) => {}
-            Ok(document) => {
+            Ok(mut document) => {
                 counts.add(&document);
-                good.push(CorpusDocument {
-                    number: numbered.number,
-                    ..document
-                });
+                document.number = numbered.number;
+                good.push(document);
                 outcomes.push((numbered, None));
             }
             // It has no key. The same number of bad ones as of good ones is taken, so that they can

@@ -277,14 +277,12 @@ fn rows_of_table(context: &Context, path: &Path, on_row: OnRow<'_>) -> Result<()
     let names = NAMES.iter().flatten().chain(&VALUES);
     let names = names.map(|name| (*name).to_owned()).chain(numbers);
     let fields = names.map(|name| FieldPath::from_name(&name));
-    let settings = CorpusSettings {
-        id: IdRule::Path,
-        text_fields: fields.collect(),
-        content: ContentRule::with_numbers(),
-        kind: Some(SourceKind::Parquet),
-        window_bytes: context.memory_bytes / 2,
-        ..CorpusSettings::default()
-    };
+    let mut settings = CorpusSettings::default();
+    settings.id = IdRule::Path;
+    settings.text_fields = fields.collect();
+    settings.content = ContentRule::with_numbers();
+    settings.kind = Some(SourceKind::Parquet);
+    settings.window_bytes = context.memory_bytes / 2;
     let corpus = Arc::new(Corpus::resolve(&[path.to_path_buf()], settings)?);
     for record in CorpusRecords::new(Arc::clone(&corpus), Arc::default()) {
         context.interrupt.check()?;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use itertools::Itertools as _;
+use resemblance::schema::noun;
 use resemblance::search::Scope;
 use resemblance::{
     DocumentId, Filter, Fingerprint, Match, Matches, Schema, SearchOptions, Signature, Snapshot,
@@ -21,8 +22,7 @@ use crate::options::{
 };
 use crate::output::escape::{self, PrintedKey, printed};
 use crate::output::{
-    Column, ColumnKind, Counted, Results, Value, euclidean_column, euclidean_distance,
-    nearness_columns,
+    Column, ColumnKind, Results, Value, euclidean_column, euclidean_distance, nearness_columns,
 };
 use crate::session::{
     Context, CorpusDocuments, DocumentTally, MissingText, StoredTexts, find_document,
@@ -425,8 +425,8 @@ fn explain(context: &Context, question: &Question, matches: &Matches) {
     explain_nearest(context, question, matches);
     if let Some(beyond) = matches.budget_exceeded() {
         context.note(format!(
-            "the budget left out {}: others that share a bucket may be more similar",
-            Counted(beyond, "document")
+            "the budget left out {beyond} {} of the same buckets, which may be more similar",
+            noun(beyond.documents, "document")
         ));
     }
 }

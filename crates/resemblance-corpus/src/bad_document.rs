@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// The fault of a record, and advice.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct BadDocument {
     /// A description of the fault.
     pub reason: String,

@@ -22,6 +22,7 @@ const MAX_WEIGHT: f64 = 65_536.0;
 
 /// The source of a document's signature, or the signature itself.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Content<'a> {
     /// A text.
     Text(Cow<'a, str>),

@@ -20,6 +20,7 @@ pub struct CorpusReader {
 
 /// A document, or a description of its fault, with its place.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct CorpusEntry {
     /// The file and the line or row, as messages show them: `news.jsonl:7`.
     pub place: String,

@@ -9,6 +9,7 @@ use crate::input::Compression;
 
 /// An error that ends the reading. (A single bad record can be skipped instead.)
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum CorpusError {
     /// The content is wrong.
     Bad {

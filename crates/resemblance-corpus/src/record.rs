@@ -17,6 +17,7 @@ use super::settings::SourceKind;
 
 /// The bytes of one document as they are in the source, with the line end if there is one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CorpusRecord {
     /// The number of the source.
     pub source: usize,
@@ -104,6 +105,7 @@ pub struct ReadTotals {
 
 /// The counts of the records of one source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct SourceTotals {
     /// The counts of this source alone.
     pub totals: ReadTotals,
@@ -171,6 +173,7 @@ impl fmt::Display for ReadTotals {
 
 /// A key, a text or the content that replaces it, and the values that are stored with them.
 #[derive(Debug, PartialEq)]
+#[non_exhaustive]
 pub struct CorpusDocument<'a> {
     /// The string, or the decimal text of the number, in the line. Without one, a key made of the
     /// path as it was given and the line number.

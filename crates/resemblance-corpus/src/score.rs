@@ -110,6 +110,7 @@ impl ScoreRule {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum RepresentativeRule {
     /// A rule of the store.
     Stored(Representative),

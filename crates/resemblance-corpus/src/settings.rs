@@ -13,6 +13,7 @@ use super::fields::FieldPath;
 /// How documents in lines and rows get their keys. The key of a text file is its path as it was
 /// given.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum IdRule {
     /// From this field, which every document must have.
     Field(FieldPath),
@@ -41,6 +42,7 @@ impl IdRule {
 
 /// The format of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SourceKind {
     /// One JSON object in each line.
     Lines,
@@ -114,6 +116,7 @@ impl SourceKind {
 
 /// How documents are found in files.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct CorpusSettings {
     /// How documents get their keys.
     pub id: IdRule,

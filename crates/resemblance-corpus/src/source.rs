@@ -15,6 +15,7 @@ use super::settings::SourceKind;
 
 /// Where the bytes of a source come from.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum SourceOrigin {
     /// A file argument, which is opened when it is read.
     Path(PathBuf),
@@ -32,6 +33,7 @@ pub enum SourceOrigin {
 
 /// One file of a corpus.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct CorpusSource {
     /// The format of the file.
     pub kind: SourceKind,

@@ -40,6 +40,7 @@ const COLOURS: [RGBColor; 7] = [
 
 /// The division of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ChartScale {
     /// Equal steps are equal differences.
     Linear,
@@ -126,6 +127,7 @@ impl ChartAxis {
 
 /// How the points of a series are drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ChartMark {
     /// A line.
     Line,

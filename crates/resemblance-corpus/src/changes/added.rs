@@ -15,6 +15,7 @@ use crate::separated;
 type ValueOf<T> = Box<dyn Fn(u64) -> Option<T> + Send + Sync>;
 
 /// The values of a column. `None` is a null.
+#[non_exhaustive]
 pub enum ColumnValues {
     /// Booleans.
     Truth(ValueOf<bool>),

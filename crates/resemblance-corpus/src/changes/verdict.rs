@@ -23,6 +23,7 @@ pub struct Verdict {
 
 /// A document that a store must contain for a pending verdict to be valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct WaitingDocument {
     /// Its id.
     pub id: u64,

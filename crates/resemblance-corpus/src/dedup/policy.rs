@@ -42,6 +42,7 @@ use resemblance::DocumentId;
 /// }
 /// # Ok::<(), resemblance::Error>(())
 /// ```
+#[non_exhaustive]
 pub enum DedupPolicy {
     /// Keep one document of each cluster, the preferred one. A removed document may be dissimilar
     /// to the one that is kept, because others link the two.
@@ -112,6 +113,7 @@ impl fmt::Debug for DedupPolicy {
 /// # Ok::<(), resemblance::Error>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub enum Preference {
     /// Prefer the document that was inserted first.
     #[default]

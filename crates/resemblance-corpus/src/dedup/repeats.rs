@@ -25,6 +25,7 @@ const HASH_BYTES: u64 = 31;
 /// assert_eq!(TextPart::Line.without(page, &[0, 2]), "About\nNews\n");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum TextPart {
     /// Lines up to the next blank line.
     Paragraph,

@@ -20,6 +20,7 @@ const XZ_LEVEL: u32 = 6;
 
 /// The compression of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Compression {
     /// No compression.
     None,
@@ -170,6 +171,7 @@ impl<R: BufRead> Read for GzipMembers<R> {
 }
 
 /// A writer that compresses. Call [`Encoder::finish`] at the end.
+#[non_exhaustive]
 pub enum Encoder<W: Write> {
     /// Writes bytes unchanged.
     None(W),

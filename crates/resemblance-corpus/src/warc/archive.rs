@@ -19,6 +19,7 @@ const MAX_HELD_BYTES: usize = 16 << 20;
 
 /// The choice what to write for a page.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub enum PageFate<'a> {
     /// The page.
     Copied,
@@ -54,6 +55,7 @@ impl RevisitTarget {
 
 /// Numbers of copied records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ArchiveCounts {
     /// Records other than pages.
     pub others: u64,

@@ -34,6 +34,7 @@ impl DroppedSample {
 
 /// The order in which removed documents are listed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum DropOrder {
     /// The document with the greatest share of lost features is first. Documents whose share is
     /// unknown are last.
