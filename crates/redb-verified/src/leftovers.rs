@@ -114,7 +114,7 @@ impl FormerRun {
             return false;
         }
         if Some(self.system) == system_number()
-            && let Some(lives) = is_alive(self.process)
+            && let Some(lives) = is_alive(self.process, Path::new("/proc"))
         {
             return !lives;
         }
@@ -129,11 +129,11 @@ impl FormerRun {
 }
 
 /// Returns true if a process of this system is running, or `None` if that is unknown.
-fn is_alive(process: u32) -> Option<bool> {
-    let processes = Path::new("/proc");
-    // If this process is listed, all are.
-    let own = processes.join(std::process::id().to_string());
-    own.exists()
+fn is_alive(process: u32, processes: &Path) -> Option<bool> {
+    // If this process is listed under its number, all are. In a new namespace without a `/proc` of its own, numbers are
+    // those of other processes.
+    let own = fs::read_link(processes.join("self")).ok()?;
+    (own == Path::new(&std::process::id().to_string()))
         .then(|| processes.join(process.to_string()).exists())
 }
 
@@ -185,6 +185,22 @@ mod tests {
         assert!(number_of(Some(boot), Some(space)).is_some_and(|n| n != UNKNOWN_SYSTEM));
         assert_eq!(number_of(None, Some(space)), None);
         assert_eq!(number_of(Some(boot), None), None);
+    }
+
+    /// The number of a process elsewhere was once taken for that of a process here, and a file in use was removed.
+    #[cfg(unix)]
+    #[test]
+    fn processes_of_another_namespace_say_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let own = std::process::id();
+        fs::create_dir(folder.path().join(own.to_string())).unwrap();
+        let link = folder.path().join("self");
+        std::os::unix::fs::symlink((own + 1).to_string(), &link).unwrap();
+        assert_eq!(is_alive(own, folder.path()), None);
+        fs::remove_file(&link).unwrap();
+        std::os::unix::fs::symlink(own.to_string(), &link).unwrap();
+        assert_eq!(is_alive(own, folder.path()), Some(true));
+        assert_eq!(is_alive(own + 1, folder.path()), Some(false));
     }
 
     #[cfg(target_os = "linux")]
