@@ -491,10 +491,12 @@ fn a_locked_store_is_named_as_it_was_created() {
         let store = options.clone().create(&path, schema()).unwrap();
         let other = options.open(&path).unwrap();
         let turn = other.begin_write().unwrap();
+        let began = Instant::now();
         let Err(Error::Locked { path: locked, .. }) = store.begin_write() else {
             panic!("two handles have the turn");
         };
         assert_eq!(locked, path);
+        assert!(began.elapsed() < Duration::from_millis(500), "it waited");
         drop(turn);
         store.insert("a", &signature(1)).unwrap();
     }

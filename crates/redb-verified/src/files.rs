@@ -216,7 +216,7 @@ pub(crate) struct OpenFile {
     must_lock: bool,
     /// The process that holds the lock for reading. It releases the lock when it drops the file.
     reader: Option<HomeProcess>,
-    /// How long to wait for a lock that another process holds only briefly.
+    /// How long to wait for the turn to write.
     wait: Duration,
     /// When this process began to write, unless others have written since.
     turns_began: Mutex<Option<Instant>>,
@@ -280,7 +280,7 @@ impl OpenFile {
             path: options.files.lasting(name)?,
             must_lock,
             reader: None,
-            wait: options.wait.max(MIN_HEADER_WAIT),
+            wait: options.wait,
             turns_began: Mutex::new(None),
         })
     }
@@ -397,7 +397,7 @@ impl OpenFile {
             return Ok(());
         }
         let (mut is_next, mut was_free) = (false, false);
-        let locked = self.wait_for_lock(|| {
+        let locked = self.wait_for_lock(self.wait, || {
             if !is_next {
                 is_next = matches!(self.try_lock(waiting, waiting), Ok(true));
             }
@@ -425,15 +425,20 @@ impl OpenFile {
             }
             std::hint::spin_loop();
         }
-        self.wait_for_lock(|| Ok((!try_lock()?).then_some(HEADER_PAUSE)))
+        let wait = self.wait.max(MIN_HEADER_WAIT);
+        self.wait_for_lock(wait, || Ok((!try_lock()?).then_some(HEADER_PAUSE)))
     }
 
-    /// Calls the function until it returns `None`, once it has the lock. Otherwise the function
-    /// returns the time until the next call. It does not block in the system: a process that was
-    /// stopped while it holds the lock must not stop this one as well.
-    fn wait_for_lock(&self, mut try_lock: impl FnMut() -> Locked<Option<Duration>>) -> Locked<()> {
+    /// Calls the function until it returns `None`, once it has the lock, or the waiting time is over. Otherwise the
+    /// function returns the time until the next call. It does not block in the system: a process that was stopped while
+    /// it holds the lock must not stop this one as well.
+    fn wait_for_lock(
+        &self,
+        wait: Duration,
+        mut try_lock: impl FnMut() -> Locked<Option<Duration>>,
+    ) -> Locked<()> {
         let began = Instant::now();
-        while began.elapsed() <= self.wait {
+        while began.elapsed() <= wait {
             match try_lock()? {
                 Some(pause) => sleep(pause),
                 None => return Ok(()),
