@@ -777,10 +777,20 @@ fn rename_over_nothing(from: &Path, target: &Path) -> Result<()> {
 /// Syncs the folder, so that a new name is as durable as the file.
 fn sync_folder(folder: &Path) -> Result<()> {
     // Other systems cannot open folders.
-    if cfg!(unix) {
-        File::open(folder)?.sync_all()
-    } else {
-        Ok(())
+    if !cfg!(unix) {
+        return Ok(());
+    }
+    match File::open(folder)?.sync_all() {
+        // Some file systems, mostly those of other machines, sync no folders.
+        Err(error)
+            if matches!(
+                error.kind(),
+                ErrorKind::InvalidInput | ErrorKind::Unsupported
+            ) =>
+        {
+            Ok(())
+        }
+        synced => synced,
     }
 }
 
@@ -851,6 +861,15 @@ mod tests {
             assert_eq!(fs::read_to_string(&target).unwrap(), "precious");
             assert_eq!(fs::read_to_string(&from).unwrap(), "mine");
         }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_folder_that_cannot_be_synced_is_no_obstacle() {
+        let synced = File::open("/proc").unwrap().sync_all();
+        assert_eq!(synced.unwrap_err().kind(), ErrorKind::InvalidInput);
+        sync_folder(Path::new("/proc")).unwrap();
+        sync_folder(Path::new("/proc/no/such")).unwrap_err();
     }
 
     #[test]
