@@ -611,3 +611,40 @@ fn a_file_that_takes_the_name_of_an_open_one_is_another_store() {
     check_clean(&moved);
     check_clean(&path);
 }
+
+/// It once went on, and everything that it acknowledged was gone with it.
+#[cfg(unix)]
+#[test]
+fn a_writer_whose_file_was_replaced_stops() {
+    for is_shared in [false, true] {
+        let place = Place::new();
+        let (path, other) = (place.store(), place.file("other.rsm"));
+        let options = options().shared_writers(is_shared);
+        let store = options.clone().create(&path, schema()).unwrap();
+        for number in 0..20 {
+            store
+                .insert(number.to_string(), &signature(number))
+                .unwrap();
+        }
+        drop(options.create(&other, schema()).unwrap());
+        std::fs::rename(&other, &path).unwrap();
+        let refused = store.insert("lost", &signature(20)).unwrap_err();
+        assert!(refused.to_string().contains("took its name"), "{refused}");
+        store.insert("lost", &signature(20)).unwrap_err();
+        drop(store);
+        assert_eq!(Store::open(&path).unwrap().snapshot().unwrap().len(), 0);
+        check_clean(&path);
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_that_has_another_name_is_closed() {
+    let place = Place::new();
+    let (path, moved) = (place.store(), place.file("moved.rsm"));
+    let store = options().create(&path, schema()).unwrap();
+    std::fs::rename(&path, &moved).unwrap();
+    store.insert("a", &signature(1)).unwrap();
+    assert_eq!(store.close().unwrap(), Closed::File);
+    assert_eq!(Store::open(&moved).unwrap().snapshot().unwrap().len(), 1);
+}

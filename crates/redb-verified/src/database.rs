@@ -1,5 +1,6 @@
 //! The open redb file: creates, opens and closes it, and begins its transactions.
 
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -198,7 +199,12 @@ impl RedbFile {
         self.close()?;
         // Packing needs exclusive access, for which other processes would have to wait. Writers that
         // take turns open the file too often for that.
-        if has_peers || !is_sparse(path, options)? {
+        let is_packed = match is_sparse(path, options) {
+            // It has another name by now.
+            Err(EngineError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => false,
+            is_sparse => is_sparse?,
+        };
+        if has_peers || !is_packed {
             return Ok(());
         }
         let at_once = FileOptions {

@@ -29,6 +29,9 @@ pub enum Access {
     Create,
 }
 
+/// A file, and a second handle of it if it is one of the operating system.
+type TwoHandles = (Box<dyn StorageBackend>, Option<Arc<File>>);
+
 /// Gives access to files by their names.
 ///
 /// Not part of the stable interface: tests use it to keep files in memory, to watch writes, and to
@@ -40,11 +43,7 @@ pub trait Files: fmt::Debug + Send + Sync {
 
     /// Opens a regular file as [`open`](Self::open) does. If it is a file of the operating system,
     /// also returns a second handle of the same file, even if another file has its name by now.
-    fn open_twice(
-        &self,
-        path: &Path,
-        access: Access,
-    ) -> Result<(Box<dyn StorageBackend>, Option<File>)> {
+    fn open_twice(&self, path: &Path, access: Access) -> Result<TwoHandles> {
         Ok((self.open(path, access)?, None))
     }
 
@@ -209,7 +208,7 @@ impl FileOptions {
 pub(crate) struct OpenFile {
     backend: Box<dyn StorageBackend>,
     /// A second handle of the file, to read it without the engine.
-    second: Option<File>,
+    second: Option<Arc<File>>,
     /// The name of the file, for errors.
     path: PathBuf,
     /// True if the file must not be used without locks.
@@ -372,7 +371,7 @@ impl OpenFile {
     }
 
     /// Takes the second handle of the file, which only code outside the engine needs.
-    pub(crate) fn take_second(&mut self) -> Option<File> {
+    pub(crate) fn take_second(&mut self) -> Option<Arc<File>> {
         self.second.take()
     }
 
@@ -531,6 +530,92 @@ impl Deref for OpenFile {
     }
 }
 
+/// A file of the operating system.
+#[derive(Debug)]
+struct DiskFile {
+    backend: FileBackend,
+    second: Arc<File>,
+    /// Some file systems count no names.
+    had_name: bool,
+}
+
+impl DiskFile {
+    fn new(file: File) -> Result<Self> {
+        let second = Arc::new(file.try_clone()?);
+        Ok(Self {
+            backend: FileBackend::new(file).map_err(Error::other)?,
+            had_name: has_name(&second)?,
+            second,
+        })
+    }
+}
+
+/// Returns false if a file has lost its last name, so that nobody else can open it.
+#[cfg(unix)]
+fn has_name(file: &File) -> Result<bool> {
+    Ok(std::os::unix::fs::MetadataExt::nlink(&file.metadata()?) > 0)
+}
+
+#[cfg(not(unix))]
+fn has_name(_: &File) -> Result<bool> {
+    Ok(true)
+}
+
+impl StorageBackend for DiskFile {
+    fn len(&self) -> Result<u64> {
+        self.backend.len()
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        self.backend.read(offset, out)
+    }
+
+    fn set_len(&self, length: u64) -> Result<()> {
+        self.backend.set_len(length)
+    }
+
+    fn sync_data(&self) -> Result<()> {
+        self.backend.sync_data()?;
+        if self.had_name && !has_name(&self.second)? {
+            let lost = "the file was removed, or another took its name, while it was open: what is written to it is lost";
+            return Err(Error::new(ErrorKind::NotFound, lost));
+        }
+        Ok(())
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> Result<()> {
+        self.backend.write(offset, data)
+    }
+
+    fn close(&self) -> Result<()> {
+        self.backend.close()
+    }
+
+    fn try_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<bool> {
+        self.backend.try_lock_range(start, end)
+    }
+
+    fn try_lock_shared_range(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<bool> {
+        self.backend.try_lock_shared_range(start, end)
+    }
+
+    fn lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<()> {
+        self.backend.lock_range(start, end)
+    }
+
+    fn lock_shared_range(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<()> {
+        self.backend.lock_shared_range(start, end)
+    }
+
+    fn unlock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<()> {
+        self.backend.unlock_range(start, end)
+    }
+
+    fn query_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Locked<bool> {
+        self.backend.query_lock_range(start, end)
+    }
+}
+
 /// The files of the operating system.
 #[derive(Debug)]
 struct Disk;
@@ -540,11 +625,7 @@ impl Files for Disk {
         Ok(self.open_twice(path, access)?.0)
     }
 
-    fn open_twice(
-        &self,
-        path: &Path,
-        access: Access,
-    ) -> Result<(Box<dyn StorageBackend>, Option<File>)> {
+    fn open_twice(&self, path: &Path, access: Access) -> Result<TwoHandles> {
         // Opening a pipe would block until a process writes to it.
         if access != Access::Create && !fs::metadata(path)?.is_file() {
             return Err(ErrorKind::IsADirectory.into());
@@ -559,9 +640,9 @@ impl Files for Disk {
                     .open(path)?
             }
         };
-        let second = file.try_clone()?;
-        let backend = FileBackend::new(file).map_err(Error::other)?;
-        Ok((Box::new(backend), Some(second)))
+        let file = DiskFile::new(file)?;
+        let second = Arc::clone(&file.second);
+        Ok((Box::new(file), Some(second)))
     }
 
     fn remove(&self, path: &Path) -> Result<()> {
@@ -674,11 +755,7 @@ impl Files for OneInMemory {
         Disk.open(path, access)
     }
 
-    fn open_twice(
-        &self,
-        path: &Path,
-        access: Access,
-    ) -> Result<(Box<dyn StorageBackend>, Option<File>)> {
+    fn open_twice(&self, path: &Path, access: Access) -> Result<TwoHandles> {
         match path == self.path {
             true => Ok((self.open(path, access)?, None)),
             false => Disk.open_twice(path, access),

@@ -117,7 +117,7 @@ impl LeafPlaces {
 #[derive(Debug)]
 pub struct PageFinder {
     /// A separate handle for reading, besides the engine's.
-    file: File,
+    file: Arc<File>,
     verification: Arc<Verification>,
     trees: Mutex<KnownTrees>,
 }
@@ -178,7 +178,7 @@ impl Step {
 impl PageFinder {
     /// Creates a finder from a second handle of the file. Returns `None` without a handle, or on
     /// systems that cannot read at an offset.
-    pub(crate) fn new(file: Option<File>, verification: &Arc<Verification>) -> Option<Self> {
+    pub(crate) fn new(file: Option<Arc<File>>, verification: &Arc<Verification>) -> Option<Self> {
         if !cfg!(unix) {
             return None;
         }
