@@ -318,6 +318,9 @@ fn parameter_message(parameter: &str, found: &str, expected: &str) -> String {
     format!("{name}: found {found}, expected {expected}")
 }
 
+/// Why the library no longer reads a store that it had recovered in memory.
+const OPENED_SINCE: &str = "another process has opened the file for writing since";
+
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let message = match &error {
@@ -343,6 +346,13 @@ impl From<Error> for Failure {
             | Error::DamagedStream { .. }
             | Error::NotUtf8 { .. } => FailureKind::BadInput,
             Error::Locked { .. } | Error::OtherProtocol { .. } | Error::Busy => FailureKind::Locked,
+            Error::Closed { ref reason } if reason.starts_with(OPENED_SINCE) => {
+                return Self {
+                    lacks_store: true,
+                    ..Self::new(FailureKind::Locked, reason)
+                }
+                .with_note("give the command again");
+            }
             Error::NotAStore { .. } | Error::NeedsRecovery { .. } => FailureKind::Corrupt,
             // One thread met damage in the storage engine, and another one `Closed`.
             Error::Closed { .. }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use crate::engine::{catch_panic, is_of_page};
+use crate::engine::{OPENED_SINCE, catch_panic, is_of_page};
 use crate::error::{Error, Result};
 use crate::format::{Shape, VectorForm, check_packed, encode_document, encode_set};
 use crate::index::RunCache;
@@ -302,7 +302,19 @@ impl SharedContext {
                 self.health.close(error.to_string());
             }
         }
-        result
+        match result {
+            // The first failure may have been another thread's. The engine does not repeat its reason.
+            Err(Error::Closed { .. }) if !self.is_current() => Err(Error::Closed {
+                reason: OPENED_SINCE.to_owned(),
+            }),
+            result => result,
+        }
+    }
+
+    /// Returns false if the store was recovered in memory, and a writer has opened the file since.
+    fn is_current(&self) -> bool {
+        let files = self.options.shared_files();
+        files.0.are_current().unwrap_or(true)
     }
 }
 

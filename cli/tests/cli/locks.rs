@@ -327,3 +327,49 @@ fn a_killed_process_leaves_no_lock() {
     }
     folder.run("check a.rsm").expect(0);
 }
+
+/// A store that was not closed is read in memory, until a writer recovers it. That is no damage.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_reader_names_the_writer_that_recovers_its_store() {
+    let folder = Folder::new();
+    folder.write("c.jsonl", distinct(1_000..4_000));
+    folder.run("build a.rsm c.jsonl -q").expect(0);
+    let question = folder.read_text("c.jsonl");
+    let mut seen = false;
+    for number in 0..20 {
+        let (mut writer, stdin, _) = adding(&folder, &["--upsert"]);
+        writer.kill().unwrap();
+        writer.wait().unwrap();
+        drop(stdin);
+        let mut command = folder.command("query a.rsm --corpus - --cache 1M");
+        let mut reader = command.stdin(Stdio::piped()).spawn().unwrap();
+        let opened = format!("/proc/{}/fd", reader.id());
+        let is_open = || {
+            let mut files = std::fs::read_dir(&opened).unwrap().flatten();
+            files.any(|file| {
+                file.path()
+                    .read_link()
+                    .is_ok_and(|it| it.ends_with("a.rsm"))
+            })
+        };
+        while !is_open() && reader.try_wait().unwrap().is_none() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        // The reader may still be recovering it.
+        std::thread::sleep(Duration::from_millis(20 * number));
+        folder.run("remove a.rsm nothing").expect(1);
+        let mut stdin = reader.stdin.take().unwrap();
+        // It may have ended.
+        let _ = std::io::Write::write_all(&mut stdin, question.as_bytes());
+        drop(stdin);
+        let ran = ran(reader.wait_with_output().unwrap());
+        assert!(matches!(ran.code, Some(0 | 5)), "{ran:?}");
+        seen |= ran.stderr.contains("a.rsm: another process has opened")
+            && ran.stderr.contains("give the command again");
+        if seen {
+            break;
+        }
+    }
+    assert!(seen, "no reader lost its store");
+}

@@ -27,7 +27,7 @@ pub use database::{RedbFile, commit_without_sync, file_size, verify_pages};
 pub use engine_error::{EngineError, PAGE_PLACE, Result};
 pub use file_counters::{Counter, FileCounters, Histogram};
 pub use files::{Access, FileOptions, FileSource, Files, JournalLimits, Sharing, folder_of};
-pub use overlay::overlay;
+pub use overlay::{OPENED_SINCE, overlay};
 pub use page_finder::{LeafPlaces, PageFinder, PagePlace, RowInPage, WantedRow};
 pub use page_layout::{Leaf, PAGE_BYTES, Page, Widths, stated_count};
 pub use page_tree::{

@@ -55,6 +55,9 @@ pub fn overlay(
     }))
 }
 
+/// The reason of [`EngineError::Closed`] where a writer has opened the file of an overlay.
+pub const OPENED_SINCE: &str = "another process has opened the file for writing since";
+
 /// One file and its name.
 #[derive(Debug)]
 struct Overlay {
@@ -135,7 +138,7 @@ impl OverlayPages {
         match self.is_current()? {
             true => Ok(()),
             false => Err(EngineError::Closed {
-                reason: "another process has opened the file for writing since".to_owned(),
+                reason: OPENED_SINCE.to_owned(),
             }
             .for_redb()),
         }
