@@ -43,7 +43,11 @@ pub(crate) fn change_store<T>(
     print_store(context, path, &store)?;
     let changed = change(&store)?;
     // Nothing else of this process has the store open.
-    let _ = store.close()?;
+    let closed = store.close().map_err(|error| {
+        let failure = Failure::store(path.display(), error);
+        failure.with_note("closing the store failed, after all changes were committed")
+    });
+    let _ = closed?;
     Ok(changed)
 }
 
