@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use resemblance_corpus::{Compression, CorpusRecord, Encoder, is_remote, is_store};
 use tempfile::{Builder, NamedTempFile, TempDir, TempPath};
 
+use super::guard::FileVersion;
 use super::{escape, guard};
 use crate::failure::{Failure, Result};
 
@@ -215,6 +216,8 @@ pub(crate) struct StagedFile {
     path: TempPath,
     file: File,
     overwrites: bool,
+    /// The corpus that it replaces, as it was before it was read.
+    corpus: Option<FileVersion>,
     /// The permissions that the file gets with its name. Until then only its owner may read it.
     permissions: Permissions,
 }
@@ -223,8 +226,16 @@ pub(crate) struct StagedFile {
 #[must_use = "without a name it is removed"]
 pub(crate) struct CompleteFile {
     path: PathBuf,
-    /// The temporary name, and whether the file may replace another. Standard output and devices have neither.
-    named: Option<(TempPath, bool)>,
+    /// `None` for standard output and devices.
+    unnamed: Option<UnnamedFile>,
+}
+
+/// A complete file under its temporary name.
+struct UnnamedFile {
+    staged: TempPath,
+    overwrites: bool,
+    /// The corpus that it replaces, as it was before it was read.
+    corpus: Option<FileVersion>,
 }
 
 /// An output file under a temporary name, standard output, or a device.
@@ -259,11 +270,16 @@ impl Destination {
             return Self::new(path, compression, Box::new(file), None);
         }
         must_be_free(path, force)?;
-        Self::replace(path, force)
+        Self::stage(path, force, None)
     }
 
-    /// The same for a local file that may be one that is read, which the new one replaces when it is complete.
-    pub(super) fn replace(path: &Path, force: bool) -> Result<Self> {
+    /// The same for a corpus that is about to be read, which the new file replaces when it is complete.
+    pub(super) fn replace_corpus(path: &Path) -> Result<Self> {
+        let corpus = FileVersion::of(path).map_err(|e| cannot_write(path, &e))?;
+        Self::stage(path, true, Some(corpus))
+    }
+
+    fn stage(path: &Path, force: bool, corpus: Option<FileVersion>) -> Result<Self> {
         guard::open_output(path, false)?;
         let compression = Compression::from_name(path);
         let (file, of_new_files) = file_beside(path)?;
@@ -279,6 +295,7 @@ impl Destination {
             path: staged,
             file: file.try_clone().map_err(|e| cannot_write(path, &e))?,
             overwrites: force,
+            corpus,
             permissions,
         };
         guard::begin_output(path, false);
@@ -358,26 +375,37 @@ impl Destination {
         let path = self.path;
         let flushed = self.writer.finish().and_then(|mut inner| inner.flush());
         flushed.map_err(|e| failed(&path, &e))?;
-        let named = match self.staged {
+        let unnamed = match self.staged {
             Some(staged) => {
                 let permitted = staged.file.set_permissions(staged.permissions);
                 permitted
                     .and_then(|()| staged.file.sync_all())
                     .map_err(|e| cannot_write(&path, &e))?;
-                Some((staged.path, staged.overwrites))
+                Some(UnnamedFile {
+                    staged: staged.path,
+                    overwrites: staged.overwrites,
+                    corpus: staged.corpus,
+                })
             }
             None => None,
         };
-        Ok(CompleteFile { path, named })
+        Ok(CompleteFile { path, unnamed })
     }
 }
 
 impl CompleteFile {
+    /// True unless it would replace a corpus that was changed while it was read.
+    pub(super) fn is_current(&self) -> bool {
+        let corpus = self.unnamed.as_ref().and_then(|it| it.corpus.as_ref());
+        corpus.is_none_or(|corpus| FileVersion::of(&self.path).is_ok_and(|now| now == *corpus))
+    }
+
     pub(crate) fn give_name(self) -> Result<()> {
-        if let Some((staged, overwrites)) = self.named {
-            give_name(staged, &self.path, overwrites)?;
-            guard::complete_output(&self.path);
-        }
+        let Some(unnamed) = self.unnamed else {
+            return Ok(());
+        };
+        give_name(unnamed.staged, &self.path, unnamed.overwrites)?;
+        guard::complete_output(&self.path);
         Ok(())
     }
 }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use resemblance_corpus::{is_remote, is_store};
 
@@ -78,6 +78,26 @@ fn identity(metadata: &Metadata, path: &Path) -> Option<FileIdentity> {
     }
     let canonical = std::fs::canonicalize(path).ok()?;
     Some(FileIdentity { canonical })
+}
+
+/// A file at a time: another one, or another content, has another version.
+#[derive(PartialEq, Eq)]
+pub(super) struct FileVersion {
+    identity: Option<FileIdentity>,
+    bytes: u64,
+    /// `None` where the system does not know it.
+    modified: Option<SystemTime>,
+}
+
+impl FileVersion {
+    pub(super) fn of(path: &Path) -> io::Result<Self> {
+        let metadata = std::fs::metadata(path)?;
+        Ok(Self {
+            identity: identity(&metadata, path),
+            bytes: metadata.len(),
+            modified: metadata.modified().ok(),
+        })
+    }
 }
 
 fn identity_of(path: &Path) -> Option<FileIdentity> {

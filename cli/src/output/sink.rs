@@ -68,7 +68,7 @@ impl Sink {
             OutputTarget::Standard => one(Path::new("-"))?,
             OutputTarget::File(path) => one(path)?,
             OutputTarget::InPlace(path) => SinkFiles::One(OneOutput {
-                file: OutputFile::new(Destination::replace(path, true)?),
+                file: OutputFile::new(Destination::replace_corpus(path)?),
                 next: 0,
             }),
             OutputTarget::Folder { path, are_rows } => {
@@ -192,6 +192,14 @@ pub(crate) enum CompleteSink {
 }
 
 impl CompleteSink {
+    /// True unless it would replace a corpus that was changed while it was read.
+    pub(crate) fn is_current(&self) -> bool {
+        match self {
+            Self::File(file) => file.is_current(),
+            Self::Folder(_) => true,
+        }
+    }
+
     /// Renames what was written to its final name. Returns messages about files that were removed
     /// for it, and about records without a page.
     pub(crate) fn give_name(self) -> Result<Vec<String>> {

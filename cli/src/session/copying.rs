@@ -193,6 +193,10 @@ pub(crate) fn copy_records(
         .into_iter()
         .map(|output| output.sink.complete(corpus, &records));
     let complete: Vec<CompleteSink> = complete.collect::<Result<_>>()?;
+    // What was appended to the corpus since would be lost with it.
+    if !complete.iter().all(CompleteSink::is_current) {
+        return Err(corpus_changed());
+    }
     before_names()?;
     for output in complete {
         let notes = output.give_name()?;

@@ -592,3 +592,32 @@ fn replaced_files_and_copies_keep_their_owner_and_group() {
         assert_eq!(owned, (12, 34, 0o640), "{name}");
     }
 }
+
+/// A line that another program appends to the corpus once it has been read to its end would be lost with it.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_corpus_that_grows_at_the_last_moment_is_not_replaced() {
+    use std::io::{Read, Write};
+
+    let folder = Folder::new();
+    // Less than the buffer of an output, and more than that of a pipe: all is written when the corpus has been read.
+    let number = 150_000 / line("100", &text(1)).len();
+    let lines: String = (0..number)
+        .map(|n| line(&n.to_string(), &text(1)))
+        .collect();
+    folder.write("c.jsonl", &lines);
+    folder.pipe("pipe");
+    let mut command = folder.command("dedup c.jsonl --in-place --dropped pipe");
+    let child = command.spawn().unwrap();
+    let mut pipe = std::fs::File::open(folder.path("pipe")).unwrap();
+    pipe.read_exact(&mut [0]).unwrap();
+    let late = line("late", &text(2));
+    let corpus = std::fs::File::options()
+        .append(true)
+        .open(folder.path("c.jsonl"));
+    corpus.unwrap().write_all(late.as_bytes()).unwrap();
+    pipe.read_to_end(&mut Vec::new()).unwrap();
+    let ran = crate::support::ran(child.wait_with_output().unwrap());
+    ran.expect(4).says(&["the corpus was changed"]);
+    assert_eq!(folder.read_text("c.jsonl"), lines + &late);
+}
