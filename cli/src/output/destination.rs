@@ -1,7 +1,8 @@
 //! Files that get their name when they are complete, standard output, and devices.
 
+use std::collections::BTreeSet;
 use std::fs::{File, Metadata, Permissions};
-use std::io::{self, BufWriter, IsTerminal, Write};
+use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use resemblance_corpus::{Compression, CorpusRecord, Encoder, is_remote, is_store};
@@ -44,10 +45,46 @@ pub(crate) fn folder_in(dir: &Path) -> Result<TempDir> {
 
 /// Makes the names of files in a folder outlast a crash of the system, where a system can.
 pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
-    if cfg!(unix) {
-        File::open(folder)?.sync_all()?;
+    if !cfg!(unix) {
+        return Ok(());
     }
-    Ok(())
+    match File::open(folder).and_then(|folder| folder.sync_all()) {
+        // Some file systems sync no folders, and a folder may be open to writers alone.
+        Err(error) if is_unsyncable(&error) => Ok(()),
+        synced => synced,
+    }
+}
+
+fn is_unsyncable(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::InvalidInput | ErrorKind::Unsupported | ErrorKind::PermissionDenied
+    )
+}
+
+/// The most files that are synced one by one.
+#[cfg(target_os = "linux")]
+const MOST_SYNCED_ALONE: usize = 100;
+
+/// Makes files below a folder outlast a crash of the system, and their names.
+pub(super) fn sync_tree(root: &Path, files: &[PathBuf]) -> io::Result<()> {
+    if files.is_empty() {
+        return Ok(());
+    }
+    // One call for thousands of small files, where the system has it. It writes what other programs have written, too.
+    #[cfg(target_os = "linux")]
+    if files.len() > MOST_SYNCED_ALONE
+        && File::open(root).is_ok_and(|root| rustix::fs::syncfs(root).is_ok())
+    {
+        return Ok(());
+    }
+    let mut folders = BTreeSet::from([root.to_path_buf()]);
+    for file in files {
+        let path = root.join(file);
+        File::open(&path)?.sync_all()?;
+        folders.extend(file.ancestors().skip(1).map(|part| root.join(part)));
+    }
+    folders.iter().try_for_each(|folder| sync_folder(folder))
 }
 
 /// An error if a name is that of a place on a server, where nothing is written.
@@ -400,13 +437,15 @@ impl CompleteFile {
         corpus.is_none_or(|corpus| FileVersion::of(&self.path).is_ok_and(|now| now == *corpus))
     }
 
+    /// Gives the file its name, which outlasts a crash of the system.
     pub(crate) fn give_name(self) -> Result<()> {
         let Some(unnamed) = self.unnamed else {
             return Ok(());
         };
         give_name(unnamed.staged, &self.path, unnamed.overwrites)?;
         guard::complete_output(&self.path);
-        Ok(())
+        let synced = sync_folder(&guard::parent(&self.path));
+        synced.map_err(|e| cannot_write(&self.path, &e))
     }
 }
 

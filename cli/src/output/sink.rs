@@ -178,6 +178,7 @@ impl Sink {
             SinkFiles::Folder(mut folder) => {
                 folder.open_up_to(sources, corpus, records, header)?;
                 folder.close()?;
+                folder.sync()?;
                 CompleteSink::Folder(Box::new(folder))
             }
         })
@@ -371,12 +372,21 @@ impl OutputFolder {
         }
     }
 
+    /// Makes what was written outlast a crash of the system.
+    fn sync(&self) -> Result<()> {
+        let synced = destination::sync_tree(&self.root(), &self.written);
+        synced.map_err(|e| cannot_write(&self.target, &e))
+    }
+
     /// Gives a new folder its name, with all that is in it, or moves the files into the one that is
     /// there, and removes all others; if one cannot be moved, those that were are taken back.
     fn finish(self) -> Result<Option<String>> {
-        let target = self.target.clone();
+        let (target, written) = (self.target.clone(), self.written.clone());
         let removed = self.give_names()?;
         guard::complete_output(&target);
+        destination::sync_tree(&target, &written)
+            .and_then(|()| destination::sync_folder(&guard::parent(&target)))
+            .map_err(|e| cannot_write(&target, &e))?;
         Ok(removed)
     }
 
