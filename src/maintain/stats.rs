@@ -45,7 +45,7 @@ const ENGINE_PART: u64 = 8_192;
 /// let stats = store.snapshot()?.stats().run()?;
 /// assert_eq!((stats.documents, stats.next_id, stats.runs.len()), (1, 1, 0));
 /// assert!(stats.file_bytes > 0 && stats.bytes_per_document > 0.0);
-/// assert!(stats.to_string().starts_with("1 documents, ")); // a summary of a few lines
+/// assert!(stats.to_string().starts_with("1 document, ")); // a summary of a few lines
 /// assert_eq!(serde_json::to_value(&stats).unwrap()["lanes"][0]["role"], "key");
 /// println!("compacting would give {} bytes back", stats.compact_gain_bytes);
 /// # Ok::<(), resemblance::Error>(())
