@@ -6,16 +6,16 @@
 
 #[cfg(test)]
 pub(crate) use redb_verified::Range;
-pub use redb_verified::{Access, Files};
+pub use redb_verified::{Access, Files, OPENED_SINCE, kept_permissions, sync_folder};
 pub(crate) use redb_verified::{
     AccessGuard, Commit, Cursor, EngineError, FileOptions, FileSource, HeadDamage, JournalLimits,
-    Key, KeyRange, Leaf, LeafPage, LeafPlaces, OPENED_SINCE, OwnedAccessGuard, OwnedRange,
-    PAGE_BYTES, Page, PageDamage, PageFile, PageFinder, PagePlace, PanicSafe, ReadOnlyTable,
-    ReadTransaction, ReadableTable, ReadableTableMetadata, RedbFile, RowInPage, Sharing,
-    StorageError, SyncAhead, Table, TableDefinition, TableError, TableHandle, TemporaryFile, Tree,
-    Value, Walk, WalkStep, WantedRow, Widths, WriteTransaction, catch_engine_panic, catch_panic,
-    commit_without_sync, file_size, folder_of, intact_rows, must_not_exist, open_commit, overlay,
-    stated_count, verify_pages,
+    Key, KeyRange, Leaf, LeafPage, LeafPlaces, OwnedAccessGuard, OwnedRange, PAGE_BYTES, Page,
+    PageDamage, PageFile, PageFinder, PagePlace, PanicSafe, ReadOnlyTable, ReadTransaction,
+    ReadableTable, ReadableTableMetadata, RedbFile, RowInPage, Sharing, StorageError, SyncAhead,
+    Table, TableDefinition, TableError, TableHandle, TemporaryFile, Tree, Value, Walk, WalkStep,
+    WantedRow, Widths, WriteTransaction, catch_engine_panic, catch_panic, commit_without_sync,
+    file_size, folder_of, intact_rows, must_not_exist, open_commit, overlay, stated_count,
+    verify_pages,
 };
 
 use redb_verified::PAGE_PLACE;

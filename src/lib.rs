@@ -138,7 +138,7 @@ mod write;
 pub use build::{BulkBuild, BulkOptions, DuplicateKeys};
 pub use clusters::ClusterChanges;
 #[doc(hidden)]
-pub use engine::{Access, Files};
+pub use engine::{Access, Files, OPENED_SINCE, kept_permissions, sync_folder};
 pub use error::{Error, Result};
 pub use group_commit::{Closed, Queue, Ticket};
 pub use id::{ClusterId, DocumentId};

@@ -4,8 +4,8 @@ use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Mutex, PoisonError};
 use std::{fmt, io};
 
-use resemblance::Error;
 use resemblance::schema::{SketchError, noun};
+use resemblance::{Error, OPENED_SINCE};
 use resemblance_corpus::{BadDocument, CorpusError, io_reason};
 
 /// The part of `--help` that documents the exit codes.
@@ -317,9 +317,6 @@ fn parameter_message(parameter: &str, found: &str, expected: &str) -> String {
         .replace("a scan", "--scan");
     format!("{name}: found {found}, expected {expected}")
 }
-
-/// Why the library no longer reads a store that it had recovered in memory.
-const OPENED_SINCE: &str = "another process has opened the file for writing since";
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {

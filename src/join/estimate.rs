@@ -232,8 +232,8 @@ fn near_by_code(settings: &Settings, bucket: &[Posting]) -> Result<f64> {
     const MOST_CODES: usize = 1 << 10;
     let sampled = bucket.iter().take(MOST_CODES);
     let codes: Vec<u64> = sampled.map(|posting| posting.code).collect();
-    let distance = settings.bounds.max_distance;
-    let distance = distance.or_bug("a bound on the distance, for which tables are read")?;
+    let bound = settings.bounds.max_distance;
+    let distance = bound.or_bug("a bound on the distance, for which tables are read")?;
     let mut near = 0.0;
     for (later, code) in codes.iter().enumerate() {
         let (earlier, _) = codes.split_at(later);

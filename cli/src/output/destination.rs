@@ -1,10 +1,11 @@
 //! Files that get their name when they are complete, standard output, and devices.
 
 use std::collections::BTreeSet;
-use std::fs::{File, Metadata, Permissions};
+use std::fs::{File, Permissions};
 use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
+use resemblance::kept_permissions;
 use resemblance_corpus::{Compression, CorpusRecord, Encoder, is_remote, is_store};
 use tempfile::{Builder, NamedTempFile, TempDir, TempPath};
 
@@ -45,21 +46,11 @@ pub(crate) fn folder_in(dir: &Path) -> Result<TempDir> {
 
 /// Makes the names of files in a folder outlast a crash of the system, where a system can.
 pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
-    if !cfg!(unix) {
-        return Ok(());
-    }
-    match File::open(folder).and_then(|folder| folder.sync_all()) {
-        // Some file systems sync no folders, and a folder may be open to writers alone.
-        Err(error) if is_unsyncable(&error) => Ok(()),
+    match resemblance::sync_folder(folder) {
+        // A folder may be open to writers alone.
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => Ok(()),
         synced => synced,
     }
-}
-
-fn is_unsyncable(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        ErrorKind::InvalidInput | ErrorKind::Unsupported | ErrorKind::PermissionDenied
-    )
 }
 
 /// The most files that are synced one by one.
@@ -78,12 +69,16 @@ pub(super) fn sync_tree(root: &Path, files: &[PathBuf]) -> io::Result<()> {
     {
         return Ok(());
     }
-    let mut folders = BTreeSet::from([root.to_path_buf()]);
     for file in files {
-        let path = root.join(file);
-        File::open(&path)?.sync_all()?;
-        folders.extend(file.ancestors().skip(1).map(|part| root.join(part)));
+        File::open(root.join(file))?.sync_all()?;
     }
+    sync_names(root, files)
+}
+
+/// Makes the names of files below a folder outlast a crash of the system, and those of the folders between.
+pub(super) fn sync_names(root: &Path, files: &[PathBuf]) -> io::Result<()> {
+    let folders = files.iter().flat_map(|file| file.ancestors().skip(1));
+    let folders: BTreeSet<PathBuf> = folders.map(|part| root.join(part)).collect();
     folders.iter().try_for_each(|folder| sync_folder(folder))
 }
 
@@ -213,30 +208,6 @@ pub(super) fn must_not_pass_links(root: &Path, relative: &Path) -> Result<()> {
         guard::must_not_be_a_link(&path)?;
     }
     Ok(())
-}
-
-/// Gives a file the owner and the group of the one that it replaces or copies, as far as this process may, and
-/// returns the permissions to set: those for a group that it cannot give are left out.
-#[cfg(unix)]
-fn kept_permissions(file: &File, replaced: &Metadata) -> io::Result<Permissions> {
-    use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
-    let own = file.metadata()?;
-    if own.uid() != replaced.uid() {
-        // Only an administrator may give files away; others keep what they have written.
-        let _ = fchown(file, Some(replaced.uid()), None);
-    }
-    let gid = replaced.gid();
-    let has_group = own.gid() == gid || fchown(file, None, Some(gid)).is_ok();
-    let mode = replaced.permissions().mode();
-    Ok(Permissions::from_mode(match has_group {
-        true => mode,
-        false => mode & !0o070,
-    }))
-}
-
-#[cfg(not(unix))]
-fn kept_permissions(_file: &File, replaced: &Metadata) -> io::Result<Permissions> {
-    Ok(replaced.permissions())
 }
 
 pub(crate) fn cannot_write(path: &Path, error: &io::Error) -> Failure {

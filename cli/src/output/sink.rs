@@ -384,7 +384,8 @@ impl OutputFolder {
         let (target, written) = (self.target.clone(), self.written.clone());
         let removed = self.give_names()?;
         guard::complete_output(&target);
-        destination::sync_tree(&target, &written)
+        // The files were synced before they were moved.
+        destination::sync_names(&target, &written)
             .and_then(|()| destination::sync_folder(&guard::parent(&target)))
             .map_err(|e| cannot_write(&target, &e))?;
         Ok(removed)

@@ -199,13 +199,17 @@ impl RedbFile {
         self.close()?;
         // Packing needs exclusive access, for which other processes would have to wait. Writers that
         // take turns open the file too often for that.
-        let is_packed = match is_sparse(path, options) {
-            // It has another name by now.
-            Err(EngineError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => false,
-            is_sparse => is_sparse?,
-        };
-        if has_peers || !is_packed {
+        if has_peers {
             return Ok(());
+        }
+        match is_sparse(path, options) {
+            Ok(true) => {}
+            Ok(false) => return Ok(()),
+            // It has another name by now.
+            Err(EngineError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
+                return Ok(());
+            }
+            Err(error) => return Err(error),
         }
         let at_once = FileOptions {
             wait: Duration::ZERO,

@@ -809,10 +809,13 @@ pub(crate) fn create_private(path: &Path) -> Result<File> {
     options.open(path)
 }
 
-/// Gives a file the owner and the group of the one that it is a copy of, as far as this process may,
-/// and returns the permissions to set: those for a group that it cannot give are left out.
+/// Gives a file the owner and the group of the one that it copies or replaces, as far as this process
+/// may, and returns the permissions to set: those for a group that it cannot give are left out.
+///
+/// # Errors
+/// Returns the error of reading the file's owner.
 #[cfg(unix)]
-fn kept_permissions(file: &File, like: &fs::Metadata) -> Result<fs::Permissions> {
+pub fn kept_permissions(file: &File, like: &fs::Metadata) -> Result<fs::Permissions> {
     use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
     let own = file.metadata()?;
     if own.uid() != like.uid() {
@@ -828,8 +831,12 @@ fn kept_permissions(file: &File, like: &fs::Metadata) -> Result<fs::Permissions>
     }))
 }
 
+/// Returns the permissions of the other file: there are no owners to give.
+///
+/// # Errors
+/// None.
 #[cfg(not(unix))]
-fn kept_permissions(_file: &File, like: &fs::Metadata) -> Result<fs::Permissions> {
+pub fn kept_permissions(_file: &File, like: &fs::Metadata) -> Result<fs::Permissions> {
     Ok(like.permissions())
 }
 
@@ -851,8 +858,11 @@ fn rename_over_nothing(from: &Path, target: &Path) -> Result<()> {
     })
 }
 
-/// Syncs the folder, so that a new name is as durable as the file.
-fn sync_folder(folder: &Path) -> Result<()> {
+/// Syncs the folder, so that a new name is as durable as the file, where a system and the file system can.
+///
+/// # Errors
+/// Returns the error of opening or syncing the folder.
+pub fn sync_folder(folder: &Path) -> Result<()> {
     // Other systems cannot open folders.
     if !cfg!(unix) {
         return Ok(());

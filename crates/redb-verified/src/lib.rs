@@ -26,7 +26,10 @@ mod verified_file;
 pub use database::{RedbFile, commit_without_sync, file_size, verify_pages};
 pub use engine_error::{EngineError, PAGE_PLACE, Result};
 pub use file_counters::{Counter, FileCounters, Histogram};
-pub use files::{Access, FileOptions, FileSource, Files, JournalLimits, Sharing, folder_of};
+pub use files::{
+    Access, FileOptions, FileSource, Files, JournalLimits, Sharing, folder_of, kept_permissions,
+    sync_folder,
+};
 pub use overlay::{OPENED_SINCE, overlay};
 pub use page_finder::{LeafPlaces, PageFinder, PagePlace, RowInPage, WantedRow};
 pub use page_layout::{Leaf, PAGE_BYTES, Page, Widths, stated_count};

@@ -19,11 +19,8 @@ pub fn noun(count: u64, singular: &str) -> Cow<'_, str> {
     if count == 1 {
         return singular.into();
     }
-    Cow::Owned(match singular.strip_suffix("ch") {
-        Some(_) => format!("{singular}es"),
-        None if singular.ends_with("sh") => format!("{singular}es"),
-        None => format!("{singular}s"),
-    })
+    let takes_es = ["ch", "sh"].iter().any(|end| singular.ends_with(end));
+    Cow::Owned(format!("{singular}{}", if takes_es { "es" } else { "s" }))
 }
 
 impl fmt::Display for Schema {

@@ -21,10 +21,9 @@ pub(crate) use exact_set::SetHash;
 pub use fingerprints::{
     angle, fingerprints_within, hamming, jaccard_of_bits, same_bit_probability, sensitivity,
 };
-pub use sets::jaccard_from;
 pub use sets::{
-    FeatureSet, WeightedSet, containment, cosine, dice, jaccard, jaccard_of_sorted, overlap,
-    probability_jaccard, weighted_cosine, weighted_jaccard,
+    FeatureSet, WeightedSet, containment, cosine, dice, jaccard, jaccard_from, jaccard_of_sorted,
+    overlap, probability_jaccard, weighted_cosine, weighted_jaccard,
 };
 pub use shared::shared_from;
 pub use spans::{
