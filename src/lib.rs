@@ -159,7 +159,7 @@ pub use store::Store;
 #[doc(hidden)]
 pub use threads::{in_shares, take_behind};
 #[doc(hidden)]
-pub use types::Watch;
+pub use types::{CertaintyBasis, Watch};
 pub use types::{
     ClusterChange, ClusterEvent, Document, Filter, Match, Matches, Novelty, Operation, Overlap,
     Overlaps, Phase, Progress, Record, Revision, StoredDocument, Upserted, key_text,

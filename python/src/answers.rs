@@ -11,11 +11,12 @@ use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyIterator, PyList};
 use pyo3_arrow::ffi::{ArrayIterator, to_stream_pycapsule};
-use resemblance::Revision;
 use resemblance::search::{Certainty, Scope};
+use resemblance::{CertaintyBasis, Revision};
 use resemblance_corpus::dedup::DropRule;
 
 use crate::batches::arrow_error;
+use crate::errors::invalid;
 use crate::keys::Key;
 use crate::python::{Report, item};
 use crate::schema::Schema;
@@ -266,6 +267,60 @@ pub(crate) fn certainty_tuple(certainty: Certainty) -> Option<CertaintyTuple> {
     Some((about.to_owned(), missed))
 }
 
+/// The certainty of an answer, computed when a program asks for it: that takes longer than a query.
+#[derive(Clone, Copy)]
+struct LazyCertainty(CertaintyBasis);
+
+impl LazyCertainty {
+    fn tuple(self) -> Option<CertaintyTuple> {
+        certainty_tuple(self.0.certainty())
+    }
+}
+
+impl PartialEq for LazyCertainty {
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0 || self.tuple() == other.tuple()
+    }
+}
+
+impl<'py> IntoPyObject<'py> for LazyCertainty {
+    type Target = PyAny;
+    type Output = Bound<'py, PyAny>;
+    type Error = PyErr;
+
+    fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
+        self.tuple().into_bound_py_any(py)
+    }
+}
+
+impl<'py> IntoPyObject<'py> for &LazyCertainty {
+    type Target = PyAny;
+    type Output = Bound<'py, PyAny>;
+    type Error = PyErr;
+
+    fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
+        (*self).into_pyobject(py)
+    }
+}
+
+/// Reads what was pickled.
+impl<'a, 'py> FromPyObject<'a, 'py> for LazyCertainty {
+    type Error = PyErr;
+
+    fn extract(value: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        let certainty = match value.extract::<Option<CertaintyTuple>>()? {
+            None => Certainty::Uncertified,
+            Some((about, missed_at_most)) => match about.as_str() {
+                "truth" => Certainty::Truth { missed_at_most },
+                "estimate" => Certainty::Estimate { missed_at_most },
+                "signature" => Certainty::Signature { missed_at_most },
+                _ => return Err(invalid(value.py(), "certainty", about, "a pickled one")),
+            },
+        };
+        Ok(Self(CertaintyBasis::Known(certainty)))
+    }
+}
+
 /// The documents near one document, best first.
 #[pyclass(frozen, eq, sequence, module = "resemblance")]
 #[derive(PartialEq)]
@@ -280,7 +335,7 @@ pub(crate) struct Matches {
     /// document right at the bound is missed at most. `None` if nothing is certified, for example
     /// because a budget left out candidates. For `nearest` the bound is the last document.
     #[pyo3(get)]
-    certainty: Option<CertaintyTuple>,
+    certainty: LazyCertainty,
     /// The documents that were searched: "candidates", "short buckets", or "scan" for all.
     #[pyo3(get)]
     scope: String,
@@ -302,7 +357,7 @@ impl From<resemblance::Matches> for Matches {
         Self {
             found: matches.iter().map(Match::from).collect(),
             recall: matches.recall(),
-            certainty: certainty_tuple(matches.certainty()),
+            certainty: LazyCertainty(matches.certainty_basis()),
             scope: scope.to_owned(),
             candidates: matches.candidates(),
             budget_exceeded: matches.budget_exceeded().map(|it| it.documents),
@@ -313,7 +368,7 @@ impl From<resemblance::Matches> for Matches {
 pickled!(Matches {
     found: Vec<Match>,
     recall: Option<f64>,
-    certainty: Option<CertaintyTuple>,
+    certainty: LazyCertainty,
     scope: String,
     candidates: usize,
     budget_exceeded: Option<u64>,

@@ -244,8 +244,8 @@ impl Reads {
     }
 
     /// Returns the `n` documents that are nearest to one document, however far they are. Documents
-    /// without features are near no others. `recall` of the answer is the probability that a document as near as the last one was found; it is at
-    /// least `min_recall` unless `scan` is false. `verify` receives the id of a candidate and
+    /// without features are near no others. `recall` of the answer is the probability that a document
+    /// as near as the last one was found; it is at least `min_recall` unless `scan` is false. `verify` receives the id of a candidate and
     /// returns its exact similarity, which decides, or `None` to use the estimate.
     #[pyo3(signature = (document, n=10, /, *, by=None, min_recall=None, scan=true, payloads=false,
         filter=None, verify=None))]

@@ -119,8 +119,10 @@ impl fmt::Display for Certainty {
 }
 
 /// The numbers from which a certainty is computed, which takes time for estimates.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum CertaintyBasis {
+pub enum CertaintyBasis {
+    /// A certainty that is computed already.
     Known(Certainty),
     /// Estimates decide.
     Estimates {
@@ -140,7 +142,8 @@ impl CertaintyBasis {
         missed_at_most: 0.0,
     });
 
-    pub(crate) fn certainty(self) -> Certainty {
+    /// Computes the certainty.
+    pub fn certainty(self) -> Certainty {
         let (banding, layout, similarity, accepted_from) = match self {
             Self::Known(certainty) => return certainty,
             Self::Estimates {

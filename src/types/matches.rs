@@ -248,6 +248,13 @@ impl Matches {
         self.certainty.certainty()
     }
 
+    /// Returns what the certainty is computed from, for a copy of these matches.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn certainty_basis(&self) -> CertaintyBasis {
+        self.certainty
+    }
+
     /// Returns the number of documents that were compared with the query. This includes documents
     /// that equal a compared one, and for [`Nearest`](crate::Nearest) the documents of each stage.
     #[must_use]

@@ -46,7 +46,8 @@ mod progress;
 
 pub(crate) use crate::id::DocumentId;
 pub use certainty::Certainty;
-pub(crate) use certainty::CertaintyBasis;
+#[doc(hidden)]
+pub use certainty::CertaintyBasis;
 pub use check_report::{CheckReport, Problem};
 pub use cluster_change::{ClusterChange, ClusterEvent};
 pub use document::{Document, Record, StoredDocument, key_text};
